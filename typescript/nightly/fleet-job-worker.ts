@@ -3,7 +3,7 @@ import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, LeaseqError } from "../src/index.js";
 import { App, DeadLetter, type JobContext } from "../src/jobs/index.js";
-import { DURATION_MS, GRACE_MS, KEEP_MS } from "./fleet.js";
+import { DURATION_MS, GRACE_MS, KEEP_MS, runUntilStopped } from "./fleet.js";
 import { type JobLine, TICK, TICK_MS } from "./fleet-jobs.js";
 
 const [path = ""] = process.argv.slice(2);
@@ -63,14 +63,5 @@ const worker = app.worker({
     },
   },
 });
-process.once("SIGTERM", () => worker.stop());
-say({ began: true });
-
-const usage = setInterval(() => {
-  (globalThis as { gc?: () => void }).gc?.();
-  const resources = process.getActiveResourcesInfo().length;
-  say({ heap: process.memoryUsage().heapUsed, resources });
-}, 1000);
-await worker.run();
-clearInterval(usage);
+await runUntilStopped(worker, say);
 await client.close();

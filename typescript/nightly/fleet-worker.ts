@@ -3,7 +3,7 @@
 import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "../src/index.js";
-import { DURATION_MS, GRACE_MS, type Line } from "./fleet.js";
+import { DURATION_MS, GRACE_MS, type Line, runUntilStopped } from "./fleet.js";
 
 const [path = "", queueName = ""] = process.argv.slice(2);
 const say = (line: Line) => process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -39,15 +39,6 @@ const worker = client.worker(
     },
   },
 );
-process.once("SIGTERM", () => worker.stop());
-say({ began: true });
-
-const usage = setInterval(() => {
-  (globalThis as { gc?: () => void }).gc?.();
-  const resources = process.getActiveResourcesInfo().length;
-  say({ heap: process.memoryUsage().heapUsed, resources });
-}, 1000);
-await worker.run();
-clearInterval(usage);
+await runUntilStopped(worker, say);
 await client.close();
 say({ ended: true });

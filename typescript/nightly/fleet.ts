@@ -24,6 +24,22 @@ export type Line =
   | { heap: number; resources: number }
   | { ended: true };
 
+/** Runs a worker until SIGTERM, and says so, and each second what its process holds. */
+export async function runUntilStopped(
+  worker: { run(): Promise<unknown>; stop(): void },
+  say: (line: { began: true } | { heap: number; resources: number }) => void,
+): Promise<void> {
+  process.once("SIGTERM", () => worker.stop());
+  say({ began: true });
+  const usage = setInterval(() => {
+    (globalThis as { gc?: () => void }).gc?.();
+    const resources = process.getActiveResourcesInfo().length;
+    say({ heap: process.memoryUsage().heapUsed, resources });
+  }, 1000);
+  await worker.run();
+  clearInterval(usage);
+}
+
 /** Numbers that look random and are the same for the same seed (mulberry32). */
 export class Random {
   #state: number;
