@@ -2,7 +2,16 @@
 // a bundle; types under every way to resolve modules. `make typescript-compat` runs this, with Node alone.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -96,15 +105,23 @@ describe("the published package", { concurrency: false }, () => {
   before(async () => {
     server = await Server.start();
     folder = mkdtempSync(join(tmpdir(), "leaseq-ts-compat-"));
-    const packed = await run("npm", ["pack", "--ignore-scripts", "--pack-destination", folder], {
-      cwd: join(HERE, ".."),
-    });
-    tarball = join(folder, packed.stdout.trim().split("\n").at(-1));
+    // Of a copy that was never built: what is published is built when it is packed.
+    const source = join(folder, "source");
+    const own = join(HERE, "../node_modules");
+    const sources = readdirSync(join(HERE, "..")).filter(
+      (name) => !["compat", "dist", "node_modules"].includes(name),
+    );
+    for (const name of sources) cpSync(join(HERE, "..", name), join(source, name), { recursive: true });
+    link(own, join(source, "node_modules"));
+    await run("npm", ["pack", "--pack-destination", folder], { cwd: source, timeout: TIMEOUT_MS });
+    tarball = join(
+      folder,
+      readdirSync(folder).find((name) => name.endsWith(".tgz")),
+    );
     const modules = join(folder, "node_modules");
     mkdirSync(join(modules, "leaseq"), { recursive: true });
     await run("tar", ["xzf", tarball, "--strip-components=1", "-C", join(modules, "leaseq")]);
     // What npm would install beside it, as it is locked here.
-    const own = join(HERE, "../node_modules");
     for (const name of readdirSync(own).filter((each) => !each.startsWith(".")))
       link(join(own, name), join(modules, name));
     link(join(MODULES, "ioredis5"), join(modules, "ioredis5"));
@@ -197,6 +214,12 @@ describe("the published package", { concurrency: false }, () => {
       });
     }
   }
+
+  test("says which version it is", async () => {
+    const args = ["--print", 'require("leaseq/package.json").version'];
+    const { stdout } = await run(process.execPath, args, { cwd: folder, timeout: TIMEOUT_MS });
+    assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
+  });
 
   test("is what publint and arethetypeswrong ask for", async () => {
     const env = { ...process.env, NO_COLOR: "1" };

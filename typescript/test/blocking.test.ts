@@ -105,6 +105,20 @@ describe("waiting for an item", () => {
     await assert.rejects(queue.lease({ duration: 1, signal: AbortSignal.abort() }), AbortError);
   });
 
+  test("abort ends it in the same turn, before the server ends the block", async () => {
+    const abort = new AbortController();
+    const waiting = newQueue().lease({ duration: 5000, timeout: LONG_MS, signal: abort.signal });
+    await until(async () => (await blocked()) === 1);
+    let ended = false;
+    const rejected = assert.rejects(waiting, AbortError).then(() => {
+      ended = true;
+    });
+    abort.abort();
+    await new Promise(setImmediate);
+    assert.ok(ended);
+    await rejected;
+  });
+
   test("several queues of one group", async () => {
     const queues = [newQueue("g"), newQueue("g"), newQueue("g")];
     const waiting = client.leaseAny(queues, { duration: 5000, timeout: LONG_MS });

@@ -113,6 +113,29 @@ describe("on a server that is silent, an abort", { concurrency: false }, () => {
   });
 });
 
+describe("on a server that is silent, the stop of a worker", { concurrency: false }, () => {
+  test("limits the calls that give its items back", async () => {
+    await client.queue("q").add({ id: "a", data: "" });
+    let start = () => {};
+    const started = new Promise<void>((resolve) => {
+      start = resolve;
+    });
+    const handle = () => {
+      start();
+      return new Promise(() => {});
+    };
+    const worker = client.worker(client.queue("q"), handle, { announce: false });
+    const ran = worker.run();
+    await started;
+    proxy.sent = "";
+    proxy.silent = true;
+    const took = await elapsedMs(() => worker.close({ force: true }));
+    assert.ok(proxy.sent.includes("EVALSHA"), "it tried to give the item back");
+    assert.ok(took < CLOSED_MS, `${took} ms`);
+    await ran;
+  });
+});
+
 describe("close", { concurrency: false }, () => {
   test("ends on a server that is silent, and calls under way fail", async () => {
     await client.queue("q").add({ id: "a", data: "" });
