@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 FEW_KILLS, MANY_KILLS = 10, 100
-"""Of the kills a fifth, at least, are of workers, of the processes that fork, and of those of jobs."""
+
+GENERATIONS = 3
+"""Workers, the processes that fork, and those of jobs. A killer of the next process to live would kill workers only: they come first."""
 
 
 def generations(pid: int) -> list[list[int]]:
@@ -39,7 +41,7 @@ def generations(pid: int) -> list[list[int]]:
             if fields[0] != "Z":
                 children.setdefault(int(fields[1]), []).append(int(path.parent.name))
     found = [[pid]]
-    for _ in range(3):
+    for _ in range(GENERATIONS):
         found.append([child for parent in found[-1] for child in children.get(parent, [])])
     return found[1:]
 
@@ -51,24 +53,25 @@ class Killer:
         self._app = app
         self._program = program
         self._chance = random.Random(7)
-        self._counts = [0, 0, 0]
         self.handles: list[Handle[Any]] = []
 
     def kill(self, count: int) -> None:
-        """Kill `count` processes, at least a fifth of them of each generation."""
-        while sum(self._counts) < count or min(self._counts) < count // 5:
-            until(self._kill_one)
+        """Kill `count` processes, of each generation a third."""
+        planned = [number % GENERATIONS for number in range(count)]
+        self._chance.shuffle(planned)
+        for generation in planned:
+            until(lambda generation=generation: self._kill_one(generation))  # type: ignore[misc]
 
-    def _kill_one(self) -> bool:
+    def _kill_one(self, generation: int) -> bool:
         """Return whether there was one to kill."""
         self._enqueue()
-        generation = self._chance.randrange(3)
         found = generations(self._program.pid)[generation]
         if not found:
             return False
-        with contextlib.suppress(ProcessLookupError):
+        try:
             os.kill(self._chance.choice(found), signal.SIGKILL)
-            self._counts[generation] += 1
+        except ProcessLookupError:
+            return False
         return True
 
     def _enqueue(self) -> None:
