@@ -13,6 +13,7 @@ from redis import exceptions
 
 from leaseq._version import __version__
 from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.script_errors import TURNED_AWAY
 from leaseq.tls_contexts import tls_context
 
 REPLY_SECS: Final = 5.0
@@ -75,7 +76,7 @@ def error_reply(text: str) -> Exception:
     if code != "ERR":
         return redis.ResponseError(text)
     # sent instead of any reply, and then the connection is closed
-    return (redis.ConnectionError if rest == "max number of clients reached" else redis.ResponseError)(rest)
+    return (redis.ConnectionError if text.startswith(TURNED_AWAY) else redis.ResponseError)(rest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import redis
 from leaseq.base_error import BY_CODE, LeaseqError
 from leaseq.script_errors import (
     NOT_RUN,
+    TURNED_AWAY,
     BadArgumentError,
     BadIdError,
     ClockError,
@@ -52,9 +53,6 @@ _ACL_FAILURES = ("ACL failure in script", "The user executing the script can't")
 
 _UNAUTHENTICATED: Final = "Protocol error: unauthenticated"
 """The start of the reply of Redis 7 to a call of many or long arguments before a password."""
-
-_NO_ROOM: Final = re.compile(r"(ERR )?max number of clients\b.* reached")
-"""The reply of a server to a connection that it does not take."""
 
 REFUSALS = (redis.ResponseError, redis.AuthenticationError, redis.exceptions.BusyLoadingError)
 """The errors that redis-py raises for an error reply: two kinds as if the connection had failed, which stands all the same."""
@@ -157,12 +155,17 @@ def from_server(error: redis.RedisError) -> LeaseqError:
         refused.definite = not inside
     elif text.startswith(_UNAUTHENTICATED):
         return AccessDeniedError(_no_password("Authentication required."))
-    elif _NO_ROOM.fullmatch(text):
+    elif _is_turned_away(text):
         return UnavailableError(f"the server takes no further connection, the call was not run: {text}")
     else:
         refused = ServerError(f"the server refused the call: {text}")
         refused.definite = isinstance(error, _NOT_RUN) or text.split(" ", 1)[0] in NOT_RUN
     return refused
+
+
+def _is_turned_away(text: str) -> bool:
+    """Return whether the server did not take the connection. redis-py leaves out ERR."""
+    return f"ERR {text.removeprefix('ERR ')}".startswith(TURNED_AWAY)
 
 
 def _no_password(text: str) -> str:
@@ -191,7 +194,7 @@ def from_connection(error: Exception, *, sent: bool) -> LeaseqError:
         return _from_greeting(error)
     if isinstance(error.__context__, redis.exceptions.ReadOnlyError):
         return ServerError(f"the server became a replica: {error}")
-    if _NO_ROOM.fullmatch(str(error)):
+    if _is_turned_away(str(error)):
         return UnavailableError(f"the server takes no further connection, the call was not run: {error}")
     if sent:
         return ReplyLostError(

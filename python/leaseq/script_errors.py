@@ -78,3 +78,6 @@ NOT_RUN: Final = frozenset(
     }
 )
 """First words of error replies of the server that come in place of running a script (3.5)."""
+
+TURNED_AWAY: Final = ("ERR max number of clients",)
+"""Starts of the reply of a server to a connection that it does not take (3.5)."""

@@ -1,7 +1,7 @@
 // The errors of the package. Those that scripts raise are generated, with the codes of the server that did not run a script.
 
 import { LeaseqError } from "./base-error.js";
-import { NOT_RUN, SCRIPT_ERRORS, STOPPED_INSIDE } from "./script-errors.generated.js";
+import { NOT_RUN, SCRIPT_ERRORS, STOPPED_INSIDE, TURNED_AWAY } from "./script-errors.generated.js";
 
 export { LeaseqError } from "./base-error.js";
 export * from "./script-errors.generated.js";
@@ -34,7 +34,7 @@ export class ServerError extends LeaseqError {
     this.code = errorCode(message);
     const stoppedInside = STOPPED_INSIDE.some((start) => message.startsWith(start));
     const notRun = NOT_RUN.includes(this.code) && !stoppedInside;
-    this.definite = notRun || TOO_MANY_CLIENTS.test(message);
+    this.definite = notRun || isTurnedAway(message);
   }
 }
 
@@ -106,8 +106,10 @@ export class PartialError<Result = unknown> extends LeaseqError {
   }
 }
 
-/** The reply of a server with too many connections, which has no special code. */
-export const TOO_MANY_CLIENTS = /^ERR max number of clients\b.* reached$/;
+/** Whether the server did not take the connection: it has too many (3.5). */
+export function isTurnedAway(message: string): boolean {
+  return TURNED_AWAY.some((start) => message.startsWith(start));
+}
 
 /** The error of an error reply: by its code, otherwise a ServerError. */
 export function errorFromReply(message: string): LeaseqError {

@@ -77,6 +77,11 @@ export const NOT_RUN: readonly string[] = [
   "WRONGPASS",
 ];
 
+/** If a message starts like this, the server did not take the connection, and ran nothing (3.5). */
+export const TURNED_AWAY: readonly string[] = [
+  "ERR max number of clients",
+];
+
 /** If a message starts like this, a right was missing inside the script, which may have written before. */
 export const STOPPED_INSIDE: readonly string[] = [
   "NOPERM ACL failure in script",

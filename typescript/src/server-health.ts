@@ -5,10 +5,10 @@ import {
   ClockError,
   ConnectionError,
   FormatError,
+  isTurnedAway,
   NoScriptsError,
   OutOfMemoryError,
   ServerError,
-  TOO_MANY_CLIENTS,
   UnavailableError,
   WrongKeyTypeError,
 } from "./errors.js";
@@ -32,7 +32,7 @@ export function isMisconfigured(error: unknown): boolean {
   const refusal = isConnecting ? error.cause : error;
   if (refusal instanceof NoScriptsError) return true;
   if (!(refusal instanceof ServerError)) return false;
-  const isSetting = isConnecting && refusal.code === "ERR" && !TOO_MANY_CLIENTS.test(refusal.message);
+  const isSetting = isConnecting && refusal.code === "ERR" && !isTurnedAway(refusal.message);
   return isSetting || ["NOAUTH", "WRONGPASS", "NOPERM"].includes(refusal.code);
 }
 
