@@ -164,10 +164,10 @@ class WorkQueue(QueueAdmin):
         if pipe is not None:
             concurrency.check_pipe(pipe).execute_command(*command.eval())
             return False
-        answer = self.executor.run(command)
-        if answer is None:
+        created = self.executor.run(command)
+        if created < 0:
             raise commands.queue_full(self.name, [None])
-        return answer
+        return created > 0
 
     def add_items(
         self, items: Iterable[Item], *, pipe: Any = None, **options: Unpack[AddOptions]

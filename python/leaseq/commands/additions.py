@@ -18,8 +18,8 @@ _OTHER_PARTS = len(("EVALSHA", "digest", "keys", *_scripts.ADD.keys, "1", "id", 
 """Parts of a call that adds one item, without its options."""
 
 
-def add_one(keys: QueueKeys, item: Item, options: Options = ()) -> Command[bool | None]:
-    """Add an item; returns whether it was added, None if there is no room.
+def add_one(keys: QueueKeys, item: Item, options: Options = ()) -> Command[int]:
+    """Add an item; returns when it was created, 0 if its id exists, a number below 0 if there is no room.
 
     Most of the call is the same each time: the keys and the options. So its bytes are put together here, which
     takes 1.6 us of 24 less than to pack them.
@@ -29,14 +29,14 @@ def add_one(keys: QueueKeys, item: Item, options: Options = ()) -> Command[bool 
     # what is derived from these types may tell other bytes, or another length
     plain = type(item.id) is str and type(item.data) is bytes
     if not plain or item.headers or item.content_type is not None:
-        return command(_scripts.ADD, keys, ("1", *entry(item, options)), _added, registers=True)
+        return command(_scripts.ADD, keys, ("1", *entry(item, options)), int, registers=True)
     vector, start = keys.known.get("add") or keys.start(_scripts.ADD)
     more, end = _end(options)
     item_id, data = item.id.encode(), item.data
     parts = (len(more) + _OTHER_PARTS, start, len(item_id), item_id, len(data), data, end)
     packed = b"*%d\r\n%b$1\r\n1\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n%b" % parts
     return Command(
-        _scripts.ADD, vector, ("1", item.id, data, *more), _added, None, packed, True
+        _scripts.ADD, vector, ("1", item.id, data, *more), int, None, packed, True
     )  # by name it takes 0.2 us more
 
 
@@ -107,10 +107,6 @@ def queue_full(queue: str, answers: Sequence[bool | None]) -> QueueFullError:
 def _no_item(item: object) -> BadTypeError:
     message = f"add takes Item, not {type(item).__name__}: wrap the data, as in Item(b'data')"
     return BadTypeError(message)
-
-
-def _added(created: float) -> bool | None:
-    return None if created < 0 else created > 0
 
 
 def _all_added(reply: Any) -> list[bool | None]:

@@ -742,7 +742,7 @@ def test_a_producer_keeps_a_bounded_number_of_queues(shop: Shop, monkeypatch: py
         with pytest.raises(TimeoutError):
             shop.flavour(handle, "result", 0.001)
     assert len(client.store.queues) == 10
-    assert len(client._waits) <= 10
+    assert len(client.waits) <= 10
     gc.collect()
     assert list(client.store._dropped) == [held]  # the App closes it
     assert shop.flavour.run(_added(held)) if asynchronous else held.add_item(leaseq.Item(b""))

@@ -29,7 +29,7 @@ def flavour(url: str) -> Iterator[JobAppFlavour]:
 
 
 def waits_of(client: Any) -> Any:
-    return client._waits.get("default")
+    return client.waits.get("default")
 
 
 def others(client: Any) -> int:

@@ -2,14 +2,16 @@
 
 import dataclasses
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from leaseq.durations import Duration
+from leaseq._aio import concurrency
+from leaseq.durations import Duration, seconds
 from leaseq.errors import BadTypeError
 from leaseq.item import derived_id
+from leaseq.jobs import info
 
 # threads: from leaseq.jobs._aio.chain import Chain as AsyncChain
 # threads: from leaseq.jobs._aio.chain import ChainHandle as AsyncChainHandle
@@ -54,7 +56,7 @@ class Chain(Generic[T]):
         Raises the errors of `enqueue` of a function.
         """
         call = self._call()
-        _, added = await self._clients.aio.enqueue(call)
+        [(_, added)] = await self._clients.aio.enqueue_many([call])
         return self._handle(call, added)
 
     def _call(self) -> Call[Any]:
@@ -69,8 +71,7 @@ class Chain(Generic[T]):
             Handle(self._clients, stage.id, stage.queue, step.call.convert, added)
             for stage, step in zip(call.then, self._steps, strict=True)
         ]
-        last = self._steps[-1].call if self._steps else call
-        return ChainHandle(self._clients, [first, *behind], last.convert)
+        return ChainHandle(self._clients, [first, *behind])
 
 
 class ChainHandle(Generic[T]):
@@ -80,17 +81,14 @@ class ChainHandle(Generic[T]):
         stages: a handle of each job; those whose turn has not come are "unknown".
     """
 
-    def __init__(
-        self, clients: Clients, stages: Sequence[Handle[Any]], convert: Callable[[Any], T] | None
-    ) -> None:
+    def __init__(self, clients: Clients, stages: Sequence[Handle[Any]]) -> None:
         self._clients = clients
-        self._convert = convert
         self.stages = tuple(stages)
 
     # threads: @property
     # threads: def aio(self) -> "AsyncChainHandle[T]":
     # threads:     """The same for asyncio: `await handle.aio.result()`."""
-    # threads:     return AsyncChainHandle(self._clients, [stage.aio for stage in self.stages], self._convert)
+    # threads:     return AsyncChainHandle(self._clients, [stage.aio for stage in self.stages])
 
     @property
     def last(self) -> Handle[T]:
@@ -104,7 +102,12 @@ class ChainHandle(Generic[T]):
 
     async def status(self) -> Status:
         """Return the status of the job whose turn it is; "succeeded" when the last job has."""
-        return _status(await self._clients.aio.chain_statuses(self.stages))
+        return _status(await self._statuses())
+
+    async def _statuses(self) -> list[Status]:
+        """Ask from the last job to the first: what is handed on meanwhile is seen in one of them."""
+        states = [await self._clients.aio.state_of(stage) for stage in reversed(self.stages)]
+        return info.statuses_of_chain(states[::-1])
 
     async def result(self, timeout: Duration | None = None) -> T:
         """Return what the last job returned. Waits as `Handle.result` does, for one job after the other.
@@ -112,15 +115,26 @@ class ChainHandle(Generic[T]):
         Raises JobFailed for the job that failed, JobCancelled, ResultNotKept also if a job before the last keeps none,
         TimeoutError.
         """
-        value: T = await self._clients.aio.chain_result(self.stages, timeout)
-        return value if self._convert is None else self._convert(value)
+        over = None if timeout is None else concurrency.now() + seconds(timeout, "timeout")
+        for number, stage in enumerate(self.stages[:-1], 1):
+            if set((await self._statuses())[number:]) == {"unknown"}:
+                # that it ended is waited for, and what it returned need not fit this program's function
+                await Handle(self._clients, stage.id, stage.queue).result(_left(over))
+        return await self.last.result(_left(over))
 
     async def cancel(self) -> bool:
         """Cancel the job whose turn it is, and with it the later ones. Return false if there is none."""
-        return await self._clients.aio.cancel_first(self.stages)
+        cancelled = False
+        for stage in self.stages:
+            cancelled = cancelled or await stage.cancel()
+        return cancelled
 
     def __repr__(self) -> str:
         return f"<ChainHandle of {len(self.stages)} jobs, {self.stages[0].id!r}>"
+
+
+def _left(over: float | None) -> float | None:
+    return None if over is None else max(0.0, over - concurrency.now())
 
 
 def _status(statuses: Sequence[Status]) -> Status:

@@ -5,6 +5,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
 
 import msgspec
 
+from leaseq import commands
 from leaseq.errors import BadArgumentError
 
 # threads: from leaseq.jobs._aio.function import Enqueuer as AsyncEnqueuer
@@ -93,8 +94,19 @@ class Enqueuer(Generic[P, T]):
         format would change, and the errors of `WorkQueue.add_item`.
         """
         call = self.call(*args, **kwargs)
-        job_id, added = await self._clients.aio.enqueue(call)
-        return Handle(self._clients, job_id, call.options.queue, call.convert, added)
+        client, options, of_item = self._clients.aio, self.options, self.options.of_item
+        queue = client.store.queues.get(options.queue) or client.store.queue(options.queue)
+        item = call.item(client.settings.form, client.settings.serializer)
+        if options.needs_server_time:
+            of_item = options.counted_from(await client.store.now(options.queue))
+        created = await queue.executor.run(commands.add_one(queue.keys, item, of_item))
+        if created < 0:
+            raise commands.queue_full(queue.name, [None])
+        if created and options.id is not None:
+            await client.forget_earlier([call])
+        if client.after is not None:
+            await client.after()
+        return Handle(self._clients, item.id, options.queue, call.convert, created > 0)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"

@@ -4,12 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from leaseq.durations import Duration
-from leaseq.jobs import info
+from leaseq.durations import NO_TIME, Duration
+from leaseq.jobs import envelope, info
 
 # threads: from leaseq.jobs._aio.handle import Handle as AsyncHandle
 from leaseq.jobs.clients import Clients
-from leaseq.jobs.info import JobInfo, Status
+from leaseq.jobs.current_job import current
+from leaseq.jobs.envelope import Result
+from leaseq.jobs.errors import ResultNotKept
+from leaseq.jobs.info import WAITS, JobInfo, Status
 
 T = TypeVar("T")
 
@@ -47,26 +50,52 @@ class Handle(Generic[T]):
         BadEnvelopeError for a result that this App cannot read, and msgspec.ValidationError for a result that does not
         fit the function's annotation.
         """
-        value: T = await self._clients.aio.result(self, timeout)
-        return value if self._convert is None else self._convert(value)
+        client = self._clients.aio
+        queue = client.store.queues.get(self.queue) or await client.queue_of(self)
+        if timeout in NO_TIME:
+            outcome = await queue.outcome(self.id, timeout=0)
+        else:
+            waits = client.waits.get(self.queue)
+            if waits is None or waits.queue is not queue:
+                waits = client.waits_of(queue)
+            asking = current.get()
+            if asking is None:
+                outcome = await waits.outcome(self.id, timeout)
+            else:
+                # threads: asking.refuse_to_block()
+                with asking.waiting(queue.group, queue.name):
+                    outcome = await waits.outcome(self.id, timeout)
+        if outcome.state == "result":
+            value: T = envelope.read(outcome.content, Result, client.settings.serializers).result
+            return value if self._convert is None else self._convert(value)
+        if outcome.state in WAITS and not outcome.keep:
+            raise ResultNotKept(f"job {self.id!r} was enqueued without `keep`: no result is kept of it")
+        state = await client.state_of_absent(self, outcome)
+        error = "" if outcome.finished else (await queue.inspect(self.id)).error
+        raise info.unsuccessful(self.id, self.queue, outcome, state, error)
 
     async def cancel(self) -> bool:
         """Remove the job from its queue. A worker that runs it ends it at its next heartbeat.
 
         Returns false if it has ended already, or there is none. Its status is "cancelled" for a day.
         """
-        return await self._clients.aio.cancel(self)
+        client = self._clients.aio
+        await client.queue_of(self)
+        return await client.store.cancel(self.queue, self.id)
 
     async def revive(self) -> bool:
         """Put the job back if it is dead: it is ready with all its attempts, and with the same arguments.
 
         Returns false if it is not dead. While it is dead, no other job is enqueued under its id.
         """
-        return await self._clients.aio.revive(self)
+        client = self._clients.aio
+        revived = await (await client.queue_of(self)).revive(self.id)
+        await client.enqueued()
+        return revived
 
     async def purge(self) -> bool:
         """Delete the job if it is dead, which frees its id for another job. Return false if it is not dead."""
-        return await self._clients.aio.purge(self)
+        return await (await self._clients.aio.queue_of(self)).purge(self.id)
 
     async def info(self) -> JobInfo:
         """Return all that is known of the job."""

@@ -5,11 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from leaseq.durations import Duration
-from leaseq.jobs import info
+from leaseq.durations import NO_TIME, Duration
+from leaseq.jobs import envelope, info
 from leaseq.jobs._aio.handle import Handle as AsyncHandle
 from leaseq.jobs.clients import Clients
-from leaseq.jobs.info import JobInfo, Status
+from leaseq.jobs.current_job import current
+from leaseq.jobs.envelope import Result
+from leaseq.jobs.errors import ResultNotKept
+from leaseq.jobs.info import WAITS, JobInfo, Status
 
 T = TypeVar("T")
 
@@ -47,26 +50,52 @@ class Handle(Generic[T]):
         BadEnvelopeError for a result that this App cannot read, and msgspec.ValidationError for a result that does not
         fit the function's annotation.
         """
-        value: T = self._clients.sync.result(self, timeout)
-        return value if self._convert is None else self._convert(value)
+        client = self._clients.sync
+        queue = client.store.queues.get(self.queue) or client.queue_of(self)
+        if timeout in NO_TIME:
+            outcome = queue.outcome(self.id, timeout=0)
+        else:
+            waits = client.waits.get(self.queue)
+            if waits is None or waits.queue is not queue:
+                waits = client.waits_of(queue)
+            asking = current.get()
+            if asking is None:
+                outcome = waits.outcome(self.id, timeout)
+            else:
+                asking.refuse_to_block()
+                with asking.waiting(queue.group, queue.name):
+                    outcome = waits.outcome(self.id, timeout)
+        if outcome.state == "result":
+            value: T = envelope.read(outcome.content, Result, client.settings.serializers).result
+            return value if self._convert is None else self._convert(value)
+        if outcome.state in WAITS and not outcome.keep:
+            raise ResultNotKept(f"job {self.id!r} was enqueued without `keep`: no result is kept of it")
+        state = client.state_of_absent(self, outcome)
+        error = "" if outcome.finished else (queue.inspect(self.id)).error
+        raise info.unsuccessful(self.id, self.queue, outcome, state, error)
 
     def cancel(self) -> bool:
         """Remove the job from its queue. A worker that runs it ends it at its next heartbeat.
 
         Returns false if it has ended already, or there is none. Its status is "cancelled" for a day.
         """
-        return self._clients.sync.cancel(self)
+        client = self._clients.sync
+        client.queue_of(self)
+        return client.store.cancel(self.queue, self.id)
 
     def revive(self) -> bool:
         """Put the job back if it is dead: it is ready with all its attempts, and with the same arguments.
 
         Returns false if it is not dead. While it is dead, no other job is enqueued under its id.
         """
-        return self._clients.sync.revive(self)
+        client = self._clients.sync
+        revived = (client.queue_of(self)).revive(self.id)
+        client.enqueued()
+        return revived
 
     def purge(self) -> bool:
         """Delete the job if it is dead, which frees its id for another job. Return false if it is not dead."""
-        return self._clients.sync.purge(self)
+        return (self._clients.sync.queue_of(self)).purge(self.id)
 
     def info(self) -> JobInfo:
         """Return all that is known of the job."""

@@ -1,25 +1,18 @@
 # Generated from _aio/client.py by tools/unasync.py: do not edit.
-"""The client of the job layer on one server: it enqueues jobs, waits for them, reads and cancels them."""
+"""The client of the job layer on one server: what is asked of many jobs, and what handles share."""
 
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol
 
-from leaseq import commands
 from leaseq._scripts import MAX_ENTRIES
 from leaseq._sync import concurrency
 from leaseq._sync.queue import WorkQueue
-from leaseq.durations import NO_TIME, Duration, seconds
 from leaseq.errors import BadArgumentError, LeaseqError
-from leaseq.jobs import envelope, info
+from leaseq.jobs import info
 from leaseq.jobs.call import Call
-from leaseq.jobs.current_job import current
-from leaseq.jobs.envelope import Result
-from leaseq.jobs.errors import ResultNotKept
-from leaseq.jobs.info import WAITS, JobInfo, Status, unsuccessful
+from leaseq.jobs.info import JobInfo, Status
 from leaseq.jobs.job_state import JobState
-from leaseq.jobs.options import DAY
 from leaseq.jobs.settings import Settings
 from leaseq.jobs.store._sync.shared_waits import SharedWaits
 from leaseq.jobs.store._sync.store import Store
@@ -63,36 +56,19 @@ class JobClient:
     ) -> None:
         self.settings = settings
         self.store = Store(server, settings.group)
-        self._after = after
-        self._waits: dict[str, SharedWaits] = {}
+        self.after = after
+        self.waits: dict[str, SharedWaits] = {}
         THIS.forks(self)
 
     def after_fork(self) -> None:
         """Forget the waits of threads that do not exist in the child of a fork."""
-        self._waits = {}
-
-    def enqueue(self, call: Call[Any]) -> tuple[str, bool]:
-        """Enqueue a call, in one round trip, or in two where the server's time is asked for or an id was chosen.
-
-        Answers the job's id, and whether it was added.
-        """
-        options = call.options
-        queue = self.store.queues.get(options.queue) or self.store.queue(options.queue)
-        item = call.item(self.settings.form, self.settings.serializer)
-        of_item = options.of_item
-        if options.needs_server_time:
-            of_item = options.counted_from(self.store.now(options.queue))
-        added = queue.executor.run(commands.add_one(queue.keys, item, of_item))
-        if added is None:
-            raise commands.queue_full(queue.name, [None])
-        if added and options.id is not None:
-            self._forget_earlier([call])
-        if self._after is not None:
-            self._after()
-        return item.id, added
+        self.waits = {}
 
     def enqueue_many(self, calls: Sequence[Call[Any]]) -> list[tuple[str, bool]]:
-        """Enqueue calls, in one round trip for each queue and 256 of them; answers as `enqueue`, in order."""
+        """Enqueue calls, in one round trip for each queue and 256 of them, and one more where the server's time is asked for.
+
+        Answers for each, in order, the job's id, and whether it was added.
+        """
         found: dict[int, tuple[str, bool]] = {}
         for queue, numbers in _by_queue(call.options.queue for call in calls).items():
             chosen = [calls[number] for number in numbers]
@@ -101,7 +77,7 @@ class JobClient:
             form, serializer = self.settings.form, self.settings.serializer
             entries = [(call.item(form, serializer), call.options.counted_from(now)) for call in chosen]
             answers = self.store.add(queue, entries)
-            self._forget_earlier(
+            self.forget_earlier(
                 [call for call, added in zip(chosen, answers, strict=True) if added and call.options.id]
             )
             for number, (item, _), added in zip(numbers, entries, answers, strict=True):
@@ -111,10 +87,10 @@ class JobClient:
 
     def enqueued(self) -> None:
         """Let jobs that were enqueued run, if this App runs them at once."""
-        if self._after is not None:
-            self._after()
+        if self.after is not None:
+            self.after()
 
-    def _forget_earlier(self, calls: Sequence[Call[Any]]) -> None:
+    def forget_earlier(self, calls: Sequence[Call[Any]]) -> None:
         """Delete the states of earlier jobs of these ids, and of the jobs behind them. If that fails, they stay."""
         ids: dict[str, list[str]] = {}
         for call in calls:
@@ -125,80 +101,22 @@ class JobClient:
             for queue, chosen in ids.items():
                 self.store.forget(queue, chosen)
 
-    def result(self, job: Job, timeout: Duration | None) -> Any:
-        """Return the kept result of a job. Raises the errors of `Handle.result`."""
-        queue = self.store.queues.get(job.queue) or self.queue_of(job)
-        if timeout in NO_TIME:
-            outcome = queue.outcome(job.id, timeout=0)
-        else:
-            waits = self._waits.get(job.queue)
-            if waits is None or waits.queue is not queue:
-                waits = self._waits_of(queue)
-            asking = current.get()
-            if asking is None:
-                outcome = waits.outcome(job.id, timeout)
-            else:
-                asking.refuse_to_block()
-                with asking.waiting(self.settings.group, queue.name):
-                    outcome = waits.outcome(job.id, timeout)
-        if outcome.state in WAITS and not outcome.keep:
-            raise ResultNotKept(f"job {job.id!r} was enqueued without `keep`: no result is kept of it")
-        if outcome.state == "result":
-            return envelope.read(outcome.content, Result, self.settings.serializers).result
-        state = self._state(job, outcome)
-        error = "" if outcome.finished else (queue.inspect(job.id)).error
-        raise unsuccessful(job.id, job.queue, outcome, state, error)
-
-    def _waits_of(self, queue: WorkQueue) -> SharedWaits:
+    def waits_of(self, queue: WorkQueue) -> SharedWaits:
         """The waits of a queue that was not waited for before. Those of queues that the store has dropped are dropped too."""
-        for name, waits in list(self._waits.items()):
+        for name, waits in list(self.waits.items()):
             if self.store.queues.get(name) is not waits.queue:
-                self._waits.pop(name, None)
-        return self._waits.setdefault(queue.name, SharedWaits(queue))
-
-    def revive(self, job: Job) -> bool:
-        """Make a dead job ready again. Return false if it is not dead."""
-        revived = (self.queue_of(job)).revive(job.id)
-        self.enqueued()
-        return revived
-
-    def purge(self, job: Job) -> bool:
-        """Delete a dead job. Return false if it is not dead."""
-        return (self.queue_of(job)).purge(job.id)
+                self.waits.pop(name, None)
+        return self.waits.setdefault(queue.name, SharedWaits(queue))
 
     def state_of(self, job: Job) -> tuple[Outcome, JobState]:
         """Return the outcome of a job now, and the note about a job that is not there."""
         queue = self.queue_of(job)
         outcome = queue.outcome(job.id, timeout=0)
-        return outcome, self._state(job, outcome)
+        return outcome, self.state_of_absent(job, outcome)
 
-    def _state(self, job: Job, outcome: Outcome) -> JobState:
+    def state_of_absent(self, job: Job, outcome: Outcome) -> JobState:
+        """Return the note about a job, if it is not there."""
         return (self.store.states(job.queue, [job.id]))[0] if outcome.state == "absent" else JobState()
-
-    def chain_statuses(self, jobs: Sequence[Job]) -> list[Status]:
-        """Of each job of a chain, asked from the last to the first: what is handed on meanwhile is seen in one of them."""
-        states = [self.state_of(job) for job in reversed(jobs)]
-        return info.statuses_of_chain(states[::-1])
-
-    def chain_result(self, jobs: Sequence[Job], timeout: Duration | None) -> Any:
-        """Return what the last job of a chain returned: one after the other is waited for. Raises as `result`."""
-        over = None if timeout is None else concurrency.now() + seconds(timeout, "timeout")
-        for number, job in enumerate(jobs[:-1]):
-            if set((self.chain_statuses(jobs))[number + 1 :]) == {"unknown"}:
-                self.result(job, _left(over))
-        return self.result(jobs[-1], _left(over))
-
-    def cancel(self, job: Job) -> bool:
-        """Remove a job from its queue. Return false if it has ended, or there is none."""
-        self.queue_of(job)
-        return self.store.cancel(job.queue, job.id, JobState(cancelled=round(time.time() * 1000)), DAY)
-
-    def cancel_first(self, jobs: Sequence[Job]) -> bool:
-        """Cancel the first of these jobs that can be cancelled. Return false if there was none."""
-        cancelled = False
-        for job in jobs:
-            cancelled = cancelled or self.cancel(job)
-        return cancelled
 
     def statuses(self, jobs: Iterable[Job]) -> list[Status]:
         """The status of each: two round trips for each queue and 256 of them, and more to find those without a queue."""
@@ -265,10 +183,6 @@ class JobClient:
         for job in lost:
             job.queue = job.queue or names[0]
         return given
-
-
-def _left(over: float | None) -> float | None:
-    return None if over is None else max(0.0, over - concurrency.now())
 
 
 def _locate(jobs: Iterable[Job], job_id: str, queue: str) -> None:

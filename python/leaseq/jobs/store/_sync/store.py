@@ -2,6 +2,7 @@
 """The store of the job layer: the queues of one App, and the states beside them."""
 
 import contextlib
+import time
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from leaseq.item import Item
 from leaseq.jobs import envelope, job_state
 from leaseq.jobs.info import WAITS, JobSnapshot
 from leaseq.jobs.job_state import JobState
+from leaseq.jobs.options import DAY
 from leaseq.results import ListState, Outcome
 
 MAX_QUEUES = 1000
@@ -130,19 +132,20 @@ class Store:
             ]
             self.talk(name, "DEL", *places)
 
-    def cancel(self, name: str, job_id: str, trace: JobState, keep: float) -> bool:
+    def cancel(self, name: str, job_id: str) -> bool:
         """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none.
 
-        The note also has the job. Waits for its result end.
+        The note also has the job, and is kept for a day. Waits for its result end.
         """
         keys = self.queue(name).keys
         if (self.queue(name).outcome(job_id, timeout=0)).state not in WAITS:
             return False
         (data,) = self.data(name, [job_id])
-        trace.job = data if data and len(data) <= envelope.MAX_COPY_BYTES else b""
+        copy = data if data and len(data) <= envelope.MAX_COPY_BYTES else b""
+        trace = JobState(cancelled=round(time.time() * 1000), job=copy)
         removal = commands.remove(keys, [job_id])
         cancelled_key = job_state.cancelled_key(keys, job_id)
-        life = str(max(1, round(keep * 1000)))
+        life = str(round(DAY * 1000))
         replies = self.talk_all(
             name,
             [
