@@ -36,7 +36,6 @@ FILES = (
     "jobs/decorators.py",
     "jobs/function.py",
     "jobs/handle.py",
-    "jobs/store/schedule_store.py",
     "jobs/store/shared_waits.py",
     "jobs/schedules.py",
     "jobs/store/store.py",

@@ -16,7 +16,7 @@ from leaseq.item import Item
 from leaseq.jobs import envelope
 from leaseq.jobs.envelope import Envelope, Stage
 from leaseq.jobs.options import Options
-from leaseq.jobs.serializer import Format, Serializer
+from leaseq.jobs.settings import Settings
 
 T = TypeVar("T")
 _SECONDS = {"delay", "expires_in", "keep"}
@@ -46,7 +46,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
     convert: Callable[[Any], T] | None
     then: Sequence[Stage] = ()
 
-    def item(self, form: Format, serializer: Serializer | None) -> Item:
+    def item(self, settings: Settings) -> Item:
         """Return the item that carries the call. Raises SerializationError, BadIdError, BadTypeError, BadArgumentError."""
         options = self.options
         now = time.time()
@@ -61,7 +61,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
             due=round(due * 1000) if due > now else None,
             then=list(self.then),
         )
-        data = envelope.write(content, form, serializer)
+        data = envelope.write(content, settings.form, settings.serializer)
         job_id = os.urandom(16).hex() if options.id is None else options.id
         return Item(data, job_id, headers=options.headers or None)
 

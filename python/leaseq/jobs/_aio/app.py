@@ -150,12 +150,10 @@ class App:
         If a call to the server fails, `answers` of the error has what was answered before, for that queue.
         """
         given = listed(calls)
-        return self._handles(given, await self._clients.aio.enqueue_many(given))
-
-    def _handles(self, calls: list[Call[T]], answers: list[tuple[str, bool]]) -> list[Handle[T]]:
+        answers = await self._clients.aio.enqueue_many(given)
         return [
             Handle(self._clients, job_id, call.options.queue, call.convert, added)
-            for call, (job_id, added) in zip(calls, answers, strict=True)
+            for call, (job_id, added) in zip(given, answers, strict=True)
         ]
 
     def chain(self, first: Call[T]) -> Chain[T]:

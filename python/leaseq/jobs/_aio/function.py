@@ -96,7 +96,7 @@ class Enqueuer(Generic[P, T]):
         call = self.call(*args, **kwargs)
         client, options, of_item = self._clients.aio, self.options, self.options.of_item
         queue = client.store.queues.get(options.queue) or client.store.queue(options.queue)
-        item = call.item(client.settings.form, client.settings.serializer)
+        item = call.item(client.settings)
         if options.needs_server_time:
             of_item = options.counted_from(await client.store.now(options.queue))
         created = await queue.executor.run(commands.add_one(queue.keys, item, of_item))

@@ -1,15 +1,24 @@
 # Generated from _aio/schedules.py by tools/unasync.py: do not edit.
 """List, pause, resume and trigger the schedules on the server."""
 
+import time
 from typing import Any
 
+import msgspec
+
+from leaseq._scripts import MAX_ENTRIES
+from leaseq.errors import BadArgumentError
+from leaseq.item import Item
+from leaseq.jobs import envelope
 from leaseq.jobs._aio.schedules import Schedules as AsyncSchedules
 from leaseq.jobs._sync.handle import Handle
+from leaseq.jobs.call import options_of
 from leaseq.jobs.clients import Clients
 from leaseq.jobs.cron import schedule_state
 from leaseq.jobs.cron.declared import DeclaredSchedules
 from leaseq.jobs.cron.info import ScheduleInfo
-from leaseq.jobs.store._sync import schedule_store
+from leaseq.jobs.cron.schedule_state import ScheduleState
+from leaseq.jobs.options import DAY
 
 
 class Schedules:
@@ -34,24 +43,79 @@ class Schedules:
 
         `queue` is a queue of jobs; without it, the schedules of all queues that the App knows are returned.
         """
-        queues = self._clients.settings.queues if queue is None else [queue]
-        return schedule_store.inspect(self._clients.sync, queues)
+        found: list[ScheduleInfo] = []
+        for jobs in self._clients.settings.queues if queue is None else [queue]:
+            for name, state, paused in self._stored(schedule_state.queue_of(jobs)):
+                if state is not None:
+                    found.append(ScheduleInfo.of(name, jobs, state, paused=paused))
+        return found
 
     def pause(self, name: str, queue: str | None = None) -> None:
         """Pause a schedule: its slots pass without jobs, also on workers that start later."""
-        schedule_store.set_paused(self._clients.sync, self._queue_of(name, queue), name, paused=True)
+        self._mark("SADD", name, self._queue_of(name, queue))
 
     def resume(self, name: str, queue: str | None = None) -> None:
         """Resume a schedule with its next slot."""
-        schedule_store.set_paused(self._clients.sync, self._queue_of(name, queue), name, paused=False)
+        self._mark("SREM", name, self._queue_of(name, queue))
+
+    def _mark(self, command: str, name: str, queue: str) -> None:
+        """Add a schedule to those that are paused, or remove it from them."""
+        self._state(name, queue)
+        store = self._clients.sync.store
+        store.talk(queue, command, schedule_state.paused_key(store.queue(queue).keys), name)
 
     def trigger(self, name: str, queue: str | None = None) -> Handle[Any]:
         """Enqueue a job of a schedule now, in addition to its slots, which stay as they are.
 
         Its result is kept as the schedule says, or for a day.
         """
-        found = schedule_store.trigger(self._clients.sync, self._queue_of(name, queue), name)
-        return Handle(self._clients, *found)
+        stage = (self._state(name, self._queue_of(name, queue))).job
+        if stage is None:
+            raise BadArgumentError("this schedule does not say what its jobs are")
+        client = self._clients.sync
+        now, delay = round(time.time() * 1000), int(stage.add.get("delay", 0))
+        content = msgspec.structs.replace(stage.job, enqueued=now, due=now + delay if delay else None)
+        item = Item(envelope.write(content, client.settings.form, None), headers=stage.headers)
+        kept = () if "keep" in stage.add else ("keep", str(int(DAY * 1000)))  # its id was asked for
+        client.store.add(stage.queue, [(item, (*options_of(stage), *kept))])
+        client.enqueued()
+        return Handle(self._clients, item.id, stage.queue)
+
+    def _state(self, name: str, queue: str) -> ScheduleState:
+        """Return a schedule of a queue of schedules. Raises BadArgumentError if there is none of this name."""
+        found = self._stored(queue)
+        for each, state, _ in found:
+            if each == name and state is not None:
+                return state
+        known = ", ".join(each for each, _, _ in found) or "none"
+        raise BadArgumentError(
+            f"there is no schedule {name!r} in this queue: it has {known}; a worker adds its schedules when it starts"
+        )
+
+    def _stored(self, queue: str) -> list[tuple[str, ScheduleState | None, bool]]:
+        """Return the schedules of a queue of schedules, by name, and whether they are paused; up to 768.
+
+        None stands for a schedule that this program cannot read.
+        """
+        store = self._clients.sync.store
+        ids: set[str] = set()
+        ids.update(store.listed(queue, "ready", 0, MAX_ENTRIES))
+        ids.update(store.listed(queue, "delayed", 0, MAX_ENTRIES))
+        ids.update(store.listed(queue, "leased", 0, MAX_ENTRIES))
+        if not ids:
+            return []
+        keys, names = store.queue(queue).keys, sorted(ids)
+        commands = [
+            ("HMGET", keys.key("items"), *names),
+            ("SMISMEMBER", schedule_state.paused_key(keys), *names),
+        ]
+        data, paused = store.talk_all(queue, commands)
+        each = zip(names, data, paused, strict=True)
+        return [
+            (name, schedule_state.read(one), bool(is_paused))
+            for name, one, is_paused in each
+            if one is not None
+        ]
 
     def _queue_of(self, name: str, queue: str | None) -> str:
         """Return the queue that holds the schedule: of the App's declaration of it, else of `queue` or of the default queue."""

@@ -14,7 +14,6 @@ from leaseq.jobs.cron import schedule_state
 from leaseq.jobs.cron.schedule import Schedule
 from leaseq.jobs.cron.schedule_state import ScheduleState
 from leaseq.jobs.serializer import Format
-from leaseq.jobs.store._aio.schedule_store import is_paused
 from leaseq.jobs.store._aio.store import Store
 from leaseq.worker.hooks import logger
 from leaseq.worker.retry_policy import DeadLetter, Release
@@ -71,7 +70,9 @@ class Scheduler:
         if schedule is None:
             await self._put_off(item, before, now)
             return
-        turn = schedule.turn(before.until, now, paused=await is_paused(self._store, item.queue.name, item.id))
+        paused_key = schedule_state.paused_key(item.queue.keys)
+        paused = bool(await self._store.talk(item.queue.name, "SISMEMBER", paused_key, item.id))
+        turn = schedule.turn(before.until, now, paused=paused)
         jobs = self._store.queue(schedule.queue)
         stage = schedule.call.stage()
         last = turn.slots[-1] if turn.slots else before.last

@@ -73,8 +73,7 @@ class JobClient:
             chosen = [calls[number] for number in numbers]
             needs_server_time = any(call.options.needs_server_time for call in chosen)
             now = await self.store.now(queue) if needs_server_time else None
-            form, serializer = self.settings.form, self.settings.serializer
-            entries = [(call.item(form, serializer), call.options.counted_from(now)) for call in chosen]
+            entries = [(call.item(self.settings), call.options.counted_from(now)) for call in chosen]
             answers = await self.store.add(queue, entries)
             await self.forget_earlier(
                 [call for call, added in zip(chosen, answers, strict=True) if added and call.options.id]

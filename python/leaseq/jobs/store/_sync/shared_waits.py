@@ -36,7 +36,7 @@ class _Wait:
         replaced = self.is_known and outcome.created not in {0, self.latest.created}
         self.latest = Outcome(self.id, "absent", 0, 0, 0, 0, b"") if replaced else outcome
         self.is_known = True
-        self.is_over = not may_end(self.latest)
+        self.is_over = self.latest.state not in WAITS or not self.latest.keep
 
 
 class SharedWaits:
@@ -58,9 +58,10 @@ class SharedWaits:
         self._direct.add(place)
         try:
             (outcome,) = self.queue.executor.run(commands.outcome(self.queue.keys, [job_id]))
-            if not may_end(outcome) or (left := over - concurrency.now()) <= 0:
-                return outcome
-            return self.queue.outcome(job_id, timeout=None if left == math.inf else left)
+            left = over - concurrency.now()
+            if outcome.state in WAITS and outcome.keep and left > 0:
+                return self.queue.outcome(job_id, timeout=None if left == math.inf else left)
+            return outcome
         finally:
             self._direct.discard(place)
 
@@ -119,11 +120,6 @@ class SharedWaits:
         if not self._leading.locked():
             for wait in _first(self._others):
                 wait.wake.set()
-
-
-def may_end(outcome: Outcome) -> bool:
-    """Return whether an item may yet have an outcome."""
-    return outcome.state in WAITS and outcome.keep > 0
 
 
 def _first(waits: Iterable[_Wait]) -> list[_Wait]:
