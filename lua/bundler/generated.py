@@ -10,7 +10,7 @@ from typing import Any
 
 from bundler.environment import TEMPLATES, environment
 from bundler.header import load_all
-from bundler.language import Language, pascal
+from bundler.language import Language, camel, lower_first, pascal
 from bundler.script import Script
 
 
@@ -30,7 +30,10 @@ def generated_files(root: Path) -> dict[Path, str]:
             read=language.read,
             write=language.write,
             unit=language.unit,
+            visible=language.visible,
+            camel=camel,
             pascal=pascal,
+            lowerFirst=lower_first,
         )
         for template, file in language.files.items():
             path = root / file

@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,16 @@ class Language:
         found: list[str] = self._table["unused"]
         return found
 
+    def visible(self, name: str) -> str:
+        """Return the name of a record, in small letters if the package keeps it to itself."""
+        return lower_first(name) if name in self._table.get("hidden", []) else name
+
     def name(self, field: Field) -> str:
         """Return the client's name of an argument or an element of a reply."""
-        name: str = self._table["names"].get(field.name, field.name)
-        return camel(name) if self._table["case"] == "camel" else name
+        named: str | None = self._table["names"].get(field.name)
+        if named is not None:
+            return named
+        return CASES[self._table["case"]](field.name)
 
     def type(self, field: Field) -> str:
         """Return the type of a value; a set of words may have a name, one word is a constant."""
@@ -80,3 +86,12 @@ def camel(name: str) -> str:
 def pascal(name: str) -> str:
     """Return a name in snake case as the name of a type."""
     return "".join(word.capitalize() for word in name.split("_"))
+
+
+def lower_first(name: str) -> str:
+    """Return the name of a type as that of a function."""
+    return name[0].lower() + name[1:]
+
+
+CASES: Mapping[str, Callable[[str], str]] = {"camel": camel, "pascal": pascal, "snake": str}
+"""What becomes of a name in snake case."""
