@@ -26,6 +26,7 @@ ADAPTERS: Final = {
     "python": (sys.executable, "-m", "conformance_adapter.sync_client"),
     "asyncio": (sys.executable, "-m", "conformance_adapter.asyncio_client"),
     "fork": (sys.executable, "-m", "conformance_adapter.sync_client", "fork"),
+    "go": (str(ROOT / "go/bin/adapter"),),
     "typescript": (str(ROOT / "tools/node.sh"), "node", str(ROOT / "typescript/dist/adapter/main.js")),
 }
 PROCESSORS: Final = 2

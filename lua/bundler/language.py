@@ -94,4 +94,4 @@ def lower_first(name: str) -> str:
 
 
 CASES: Mapping[str, Callable[[str], str]] = {"camel": camel, "pascal": pascal, "snake": str}
-"""What becomes of a name in snake case."""
+"""The ways to write a name in snake case."""

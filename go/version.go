@@ -1,0 +1,4 @@
+package leaseq
+
+// Version is the version of this client.
+const Version = "0.1.0"

@@ -1,0 +1,147 @@
+package leaseq
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// probeLimit is how long to wait for an item while the outage may last. A server that refuses writes refuses the block, not the lease of an
+	// empty queue: the time must leave some for the block when connections are new and the server is far.
+	probeLimit = time.Second
+	// lastCallsLimit is how long the calls that give items back may take at the end: a server that is silent replies to none.
+	lastCallsLimit = 2 * time.Second
+)
+
+// work leases until the worker is stopped, and waits for the handlers.
+func (w *Worker) work(ctx context.Context) error {
+	slots := make(chan struct{}, w.settings.concurrency)
+	failures, leased, prepared := 0, false, false
+	var failure error
+	for w.stopping.Err() == nil && failure == nil {
+		free := w.settings.concurrency + w.settings.ahead - w.running()
+		if free <= 0 {
+			w.waitFreed(w.stopping)
+			continue
+		}
+		err := w.prepare(&prepared)
+		if err == nil {
+			err = w.leaseOnce(ctx, min(free, maxEntries), slots)
+		}
+		switch {
+		case err == nil:
+			failures, leased = 0, true
+			w.health.worked()
+		case w.stopping.Err() != nil:
+		case !leased && isMisconfigured(err), !isServerAway(err) && !isDamaged(err):
+			failure = err
+		default:
+			w.health.failed(err)
+			failures++
+			pauseAfter(w.stopping, failures)
+		}
+	}
+	w.Stop()
+	for w.running() > 0 && w.over.Err() == nil {
+		w.waitFreed(w.over)
+	}
+	return failure
+}
+
+func (w *Worker) prepare(done *bool) error {
+	if *done || w.settings.prepare == nil {
+		return nil
+	}
+	err := w.settings.prepare(w.stopping)
+	*done = err == nil
+	return err
+}
+
+// leaseOnce leases up to count items and starts their handlers, unless the worker was stopped meanwhile.
+func (w *Worker) leaseOnce(ctx context.Context, count int, slots chan struct{}) error {
+	timeout := Forever
+	if w.health.isAway() {
+		timeout = probeLimit
+	}
+	items, err := w.client.LeaseAny(w.stopping, w.nextQueues(), w.settings.duration, Count(count), Wait(timeout))
+	if err != nil || len(items) == 0 {
+		return err
+	}
+	w.reporter.leased(items)
+	for _, each := range items {
+		run := newItemRun(ctx, w, each)
+		w.mu.Lock()
+		w.runs[run] = true
+		w.mu.Unlock()
+		go func() {
+			completed := run.run(slots)
+			w.mu.Lock()
+			delete(w.runs, run)
+			if completed {
+				w.completed++
+			}
+			w.mu.Unlock()
+			select {
+			case w.freed <- struct{}{}:
+			default:
+			}
+		}()
+	}
+	return nil
+}
+
+// nextQueues are the queues in the order to lease from.
+func (w *Worker) nextQueues() []*Queue {
+	if !w.settings.fair || len(w.queues) == 1 {
+		return w.queues
+	}
+	first := w.turn % len(w.queues)
+	w.turn++
+	return append(append([]*Queue{}, w.queues[first:]...), w.queues[:first]...)
+}
+
+func (w *Worker) running() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.runs)
+}
+
+func (w *Worker) waitFreed(until context.Context) {
+	select {
+	case <-w.freed:
+	case <-until.Done():
+	}
+}
+
+// giveBackRest gives back the items of handlers that run, and waits for those that are being completed or released.
+func (w *Worker) giveBackRest() {
+	w.mu.Lock()
+	var ends []<-chan struct{}
+	for run := range w.runs {
+		ends = append(ends, run.over)
+		go run.giveBack()
+	}
+	w.mu.Unlock()
+	timer := time.NewTimer(lastCallsLimit)
+	defer timer.Stop()
+	for _, each := range ends {
+		select {
+		case <-each:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// status is what changes in the reports of a worker.
+func (w *Worker) status() workerStatus {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := workerStatus{Stopping: w.stopping.Err() != nil, Completed: w.completed, Held: len(w.runs), Items: []HeldItem{}}
+	for run := range w.runs {
+		if len(s.Items) < maxReported {
+			s.Items = append(s.Items, run.report())
+		}
+	}
+	return s
+}
