@@ -35,6 +35,10 @@ class CallOptions(TypedDict, total=False):
     headers: Mapping[str, str]
 
 
+OPTION_NAMES = frozenset(CallOptions.__annotations__)
+"""The names of the options that `with_options` takes."""
+
+
 class FunctionOptions(CallOptions, total=False):
     """The options that `@app.job` takes; see `Options`."""
 

@@ -11,6 +11,7 @@ import msgspec
 
 from leaseq.errors import BadTypeError
 from leaseq.jobs.annotations import Unresolved, awaited, convertible, is_context, resolved, signature_of
+from leaseq.jobs.options import OPTION_NAMES
 from leaseq.jobs.serializer import converted
 
 _PLACES = frozenset({inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD})
@@ -58,6 +59,10 @@ class Signature:
             hint = ""
             if first is not None and first.name in {"ctx", "context"} and first.annotation is first.empty:
                 hint = f"; for the job's context, annotate it: {first.name}: leaseq.jobs.Context"
+            if options := [
+                each for each in kwargs if each in OPTION_NAMES and each not in self._signature.parameters
+            ]:
+                hint = f"; {options[0]!r} is an option: with_options({options[0]}=...).enqueue(...)"
             raise BadTypeError(f"{name} is not called like that: {error}{hint}") from error
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

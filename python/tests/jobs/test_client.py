@@ -539,6 +539,10 @@ def test_wrong_kinds_of_things_are_refused(url: str) -> None:
             BadTypeError, match=r"add is not called like that: .*missing a required argument: 'a'"
         ):
             known.enqueue()  # type: ignore[call-arg]
+        with pytest.raises(
+            BadTypeError, match=r"'delay' is an option: with_options\(delay=\.\.\.\)\.enqueue"
+        ):
+            known.enqueue(1, 2, delay=5)  # type: ignore[call-arg]
         with pytest.raises(BadArgumentError, match="already"):
             app.job(name="add")(fail)
         with pytest.raises(BadArgumentError, match="needs one"):
