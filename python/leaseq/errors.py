@@ -169,7 +169,10 @@ def _is_turned_away(text: str) -> bool:
 
 
 def _no_password(text: str) -> str:
-    return f"the server refused the user or password, nothing was done: {text} Give both in the URL, redis://USER:PASSWORD@HOST"
+    advice = "Give both in the URL, redis://USER:PASSWORD@HOST"
+    if "without any password configured" in text:
+        advice = "The server has no password: leave it out of the URL, redis://HOST, or name a user, redis://USER:PASSWORD@HOST"
+    return f"the server refused the user or password, nothing was done: {text} {advice}"
 
 
 def _from_greeting(error: redis.ResponseError) -> LeaseqError:

@@ -217,9 +217,10 @@ class TestServer:
 
     def test_wrong_password(self, own_server: StartServer) -> None:
         server = own_server()
+        call = Calls(server.url.replace("redis://", "redis://:wr0ng@"))
+        call.refused(3, "The server has no password: leave it out of the URL", "stats", "q")
         with server.client() as client:
             client.config_set("requirepass", "right")
-        call = Calls(server.url.replace("redis://", "redis://:wr0ng@"))
         done = call.refused(3, "refused the user or password", "stats", "q")
         assert "wr0ng" not in done.err
         # Redis 7 refuses a call of many arguments before it looks at the password
