@@ -19,6 +19,18 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
+def refuse_other_arguments(function: Callable[..., Any], what: str, gets: str) -> None:
+    """Raise BadTypeError for a function that cannot be called with one argument, as far as its signature is known."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise BadTypeError(f"{what} is called with {gets} alone, and this one cannot be: {error}") from None
+
+
 def refuse_generators(function: Callable[..., Any], what: str) -> None:
     """Raise BadTypeError for a generator function, however wrapped: a call of it runs nothing."""
     for each in layers(function):

@@ -77,7 +77,8 @@ class WorkQueues:
         for queue in self.queues:
             if not isinstance(queue, WorkQueue):
                 raise BadTypeError(
-                    f"WorkQueues takes {WorkQueue.__module__}.WorkQueue, not {type(queue).__name__}"
+                    f"not a queue of this kind: {type(queue).__name__}. WorkQueues of leaseq and leaseq.worker.Worker take the"
+                    " WorkQueue of leaseq; those of leaseq.aio and leaseq.worker.aio take that of leaseq.aio"
                 )
         if not self.queues:
             raise BadArgumentError("WorkQueues needs a queue to lease from")

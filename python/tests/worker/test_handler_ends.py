@@ -196,6 +196,40 @@ def test_threads_refuse_a_coroutine_function(handler: Any) -> None:
         leaseq.worker.Worker(queue, handler)
 
 
+class Mailer:
+    def send(self, item: Any) -> None: ...
+
+    def send_none(self) -> object: ...
+
+
+async def handle(_: Any) -> None: ...
+
+
+@pytest.mark.parametrize("worker", [leaseq.worker.Worker, leaseq.worker.aio.Worker])
+@pytest.mark.parametrize("handler", [lambda: None, lambda item, more: None, Mailer().send_none])
+def test_handlers_that_take_no_single_item_are_refused(worker: Any, handler: Any) -> None:
+    with (
+        leaseq.WorkQueue("q", "redis://127.0.0.1:1") as queue,
+        pytest.raises(leaseq.BadTypeError, match="called with an item alone, and this one cannot be: "),
+    ):
+        worker(queue, handler)
+
+
+@pytest.mark.parametrize("handler", [print, lambda *items: None, lambda item, more=1: None, Mailer().send])
+def test_handlers_that_take_an_item_are_taken(handler: Any) -> None:
+    with leaseq.WorkQueue("q", "redis://127.0.0.1:1") as queue:
+        leaseq.worker.Worker(queue, handler)
+
+
+def test_a_queue_of_the_other_kind_is_refused_by_name() -> None:
+    with leaseq.WorkQueue("q", "redis://127.0.0.1:1") as queue:
+        for wrong in (queue, [queue]):
+            with pytest.raises(leaseq.BadTypeError, match=r"leaseq\.worker\.aio.* leaseq\.aio$"):
+                leaseq.worker.aio.Worker(wrong, handle)  # type: ignore[arg-type]
+    with pytest.raises(leaseq.BadTypeError, match=r"a worker takes a WorkQueue, .* not this str"):
+        leaseq.worker.Worker("q", print)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("handler", [pieces, async_pieces, functools.partial(pieces)])
 @pytest.mark.parametrize("worker", [leaseq.worker.Worker, leaseq.worker.aio.Worker])
 def test_generator_functions_are_refused(worker: Any, handler: Any) -> None:

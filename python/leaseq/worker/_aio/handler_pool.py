@@ -12,7 +12,7 @@ from typing import Any
 
 from leaseq._aio.concurrency import now
 from leaseq._aio.queue import LeasedItem
-from leaseq.callables import refuse_generators, refuse_unfinished, returns_nothing
+from leaseq.callables import refuse_generators, refuse_other_arguments, refuse_unfinished, returns_nothing
 from leaseq.errors import BadTypeError
 from leaseq.worker.in_flight import CancelReason, End, HandlerResult
 
@@ -34,6 +34,7 @@ def check_handler(handler: Any) -> None:
     refuse_generators(handler, "a handler")
     if returns_nothing(handler):
         raise BadTypeError(f"the handler returns nothing to await. {USE_ASYNC_DEF}")
+    refuse_other_arguments(handler, "a handler", "an item")
 
 
 class Slot:

@@ -14,7 +14,7 @@ from typing import Any
 
 from leaseq._sync.concurrency import now
 from leaseq._sync.queue import LeasedItem
-from leaseq.callables import is_async, refuse_generators, refuse_unfinished
+from leaseq.callables import is_async, refuse_generators, refuse_other_arguments, refuse_unfinished
 from leaseq.errors import BadTypeError
 from leaseq.worker.in_flight import CancelReason, End, HandlerResult
 
@@ -34,6 +34,7 @@ def check_handler(handler: Any) -> None:
             "a handler in threads is a def, not an async def, which no thread awaits: use leaseq.worker.aio.Worker"
             " with a leaseq.aio.WorkQueue"
         )
+    refuse_other_arguments(handler, "a handler", "an item")
 
 
 class Slot:

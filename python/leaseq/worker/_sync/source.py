@@ -2,11 +2,11 @@
 """Where a worker's items come from: one queue, or several."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from leaseq import flows
 from leaseq._sync.multi_queue import WorkQueues
 from leaseq._sync.queue import LeasedItem, WorkQueue
+from leaseq.errors import BadTypeError
 
 if TYPE_CHECKING:
     from leaseq.commands import LeaseReply
@@ -32,7 +32,7 @@ class Source:
         elif isinstance(queues, WorkQueues):
             self.queues = queues.queues
         else:
-            self.queues = list(flows.require_iterable(queues, "queues"))
+            self.queues = _several(queues)
         self._from = queues if isinstance(queues, WorkQueues) else WorkQueues(self.queues)
         self.one = self.queues[0] if len(self.queues) == 1 else None
         self._last_reply: LeaseReply | None = None
@@ -50,3 +50,12 @@ class Source:
         last_reply, self._last_reply = self._last_reply, None
         items, self._last_reply = self._from._lease_next(count, self._lease_secs, last_reply)  # noqa: SLF001 (for workers alone, so no method for all)
         return items
+
+
+def _several(queues: Any) -> list[WorkQueue]:
+    if isinstance(queues, str) or not isinstance(queues, Iterable):
+        raise BadTypeError(
+            f"a worker takes a WorkQueue, a list of them or a WorkQueues, not this {type(queues).__name__}."
+            " leaseq.worker.Worker takes those of leaseq, leaseq.worker.aio.Worker those of leaseq.aio"
+        )
+    return list(queues)
