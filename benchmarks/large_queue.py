@@ -116,7 +116,9 @@ class LargeQueue:
         ids = [item.id for item in held]
         self._timed(f"extend, {n}", commands.extend(keys, [(item, LONG_MS / 1000) for item in held]))
         self._timed(f"inspect, {n}", commands.inspect(keys, ids))
-        self._timed(f"release, {n}", commands.release(keys, held))
+        self._timed(
+            f"release, {n}", commands.release_each(keys, [commands.ReleaseRequest(item) for item in held])
+        )
         held = self._lease(f"lease, {n}", n)
         self._timed(f"complete, {n}", commands.complete(keys, [commands.Completion(item) for item in held]))
         self._server.call(*commands.add(keys, self._new_items(n)).evalsha())

@@ -51,7 +51,7 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items() if count)
 
 
-def preview(data: bytes, width: int = 60) -> str:
+def preview(data: bytes) -> str:
     """The beginning of the data, on one line."""
-    text = plain(data[: 4 * width].decode(errors="replace"))
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    text = plain(data[:240].decode(errors="replace"))
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -32,7 +32,7 @@ from leaseq.commands.maintenance import (
     revive,
 )
 from leaseq.commands.outcomes import outcome, publications
-from leaseq.commands.releases import ReleaseRequest, release, release_each
+from leaseq.commands.releases import ReleaseRequest, release_each
 
 __all__ = [
     "Argument",
@@ -66,7 +66,6 @@ __all__ = [
     "publications",
     "purge",
     "queue_full",
-    "release",
     "release_each",
     "release_uncounted",
     "remove",

@@ -9,7 +9,7 @@ from leaseq import _scripts
 from leaseq.commands import codecs
 from leaseq.commands.encoding import Command, command, held, milliseconds
 from leaseq.commands.outcomes import publications
-from leaseq.commands.releases import release
+from leaseq.commands.releases import ReleaseRequest, release_each
 from leaseq.durations import Duration
 from leaseq.errors import BadArgumentError
 from leaseq.item import LeasedItemBase, decoded
@@ -152,7 +152,7 @@ def _leased(
 def release_uncounted(keys: QueueKeys, reply: LeaseReply) -> list[Command[list[Released]]]:
     """The commands that release the items of a reply that arrived too late; their attempts do not count."""
     items = [LeasedItemBase(*taken, reply.deadline, 0) for taken in reply.items]
-    return [release(keys, items, uncounted=True)] if items else []
+    return [release_each(keys, [ReleaseRequest(item, uncounted=True) for item in items])] if items else []
 
 
 def due_for_lost_reply(queues: Sequence[QueueKeys], reply: LeaseReply) -> list[Command[Any]]:

@@ -31,19 +31,6 @@ class ReleaseRequest:
         return isinstance(item, LeasedItemBase) and not item.keep and self == ReleaseRequest(item)
 
 
-def release(
-    keys: QueueKeys,
-    items: Sequence[LeasedItemBase],
-    *,
-    delay: Duration = 0,
-    uncounted: bool = False,
-    error: str | None = None,
-    dead: bool = False,
-) -> Command[list[Released]]:
-    """Give items back, or with `dead` let them die; answers for each where it went."""
-    return release_each(keys, [ReleaseRequest(item, delay, uncounted, error, dead) for item in items])
-
-
 def release_each(keys: QueueKeys, given: Sequence[ReleaseRequest]) -> Command[list[Released]]:
     """Give items back, each in its own way; answers for each where it went."""
     if len(given) == 1 and given[0].is_plain:

@@ -41,6 +41,13 @@ class Envelope(msgspec.Struct, omit_defaults=True, kw_only=True):
         """Return the seconds that an attempt may take: as the call said, else `default` (LQ-JOB-4). None: without limit."""
         return default if self.timeout is None else self.timeout / 1000 or None
 
+    def pack(self, serializer: Serializer) -> None:
+        """Let the serializer write the arguments of this job and of later ones, unless one has. Raises whatever it raises."""
+        for job in (self, *(stage.job for stage in self.then)):
+            if job.codec is None:
+                job.body = serializer.dumps([list(job.args), job.kwargs])
+                job.codec, job.args, job.kwargs = serializer.name, [], {}
+
     def unpack(self, serializers: Mapping[str, Serializer]) -> None:
         """Read the arguments that a serializer wrote. Raises BadEnvelopeError."""
         pair = _loaded(self.codec or "", self.body, serializers, "arguments")
@@ -77,6 +84,10 @@ class Result(msgspec.Struct, omit_defaults=True, kw_only=True):
     codec: str | None = None
     body: bytes | None = None
 
+    def pack(self, serializer: Serializer) -> None:
+        """Let the serializer write the result. Raises whatever it raises."""
+        self.codec, self.body, self.result = serializer.name, serializer.dumps(self.result), None
+
     def unpack(self, serializers: Mapping[str, Serializer]) -> None:
         """Read the result that a serializer wrote. Raises BadEnvelopeError."""
         self.result = _loaded(self.codec or "", self.body, serializers, "result")
@@ -89,36 +100,29 @@ class _Version(msgspec.Struct):
     v: int
 
 
-def write(envelope: Envelope, form: Format, serializer: Serializer | None) -> bytes:
-    """The data of an item. Raises SerializationError."""
+def write(content: Envelope | Result, form: Format, serializer: Serializer | None) -> bytes:
+    """Return the data of an item, or the content of an outcome. Raises SerializationError."""
     try:
         if serializer is not None:
-            for job in (envelope, *(stage.job for stage in envelope.then)):
-                pack(job, serializer)
-        data: bytes = CODECS[form].encode(envelope)
+            content.pack(serializer)
+        return CODECS[form].encode(content)
     except Exception as error:
         way = f"serializer {serializer.name!r}" if serializer else form
-        what = _unwritten(envelope, CODECS[form].encode) if serializer is None else "the arguments"
-        message = f"{what} of {envelope.function} cannot be written as {way}: {error}"
-        raise SerializationError(message) from error
-    return data
+        what = _unwritten(content, CODECS[form].encode if serializer is None else None)
+        raise SerializationError(f"{what} cannot be written as {way}: {error}") from error
 
 
-def _unwritten(envelope: Envelope, encode: Callable[[Any], bytes]) -> str:
-    """Return the argument that cannot be encoded."""
-    for name, value in [*enumerate(envelope.args, 1), *envelope.kwargs.items()]:
-        try:
-            encode(value)
-        except Exception:  # noqa: BLE001 (it is the one)
-            return f"argument {name!r}, of type {type(value).__name__},"
-    return "the arguments"
-
-
-def pack(envelope: Envelope, serializer: Serializer) -> None:
-    """Let the serializer write the arguments, unless one has. Raises whatever it raises."""
-    if envelope.codec is None:
-        envelope.body = serializer.dumps([list(envelope.args), envelope.kwargs])
-        envelope.codec, envelope.args, envelope.kwargs = serializer.name, [], {}
+def _unwritten(content: Envelope | Result, encode: Callable[[Any], bytes] | None) -> str:
+    """Return what cannot be written: the argument that `encode` refuses, if there is one."""
+    if isinstance(content, Result):
+        return "the result"
+    if encode is not None:
+        for name, value in [*enumerate(content.args, 1), *content.kwargs.items()]:
+            try:
+                encode(value)
+            except Exception:  # noqa: BLE001 (it is the one)
+                return f"argument {name!r}, of type {type(value).__name__}, of {content.function}"
+    return f"the arguments of {content.function}"
 
 
 def read(data: bytes, kind: type[Content], serializers: Mapping[str, Serializer]) -> Content:
@@ -133,18 +137,6 @@ def read(data: bytes, kind: type[Content], serializers: Mapping[str, Serializer]
     if content.codec is not None:
         content.unpack(serializers)
     return content
-
-
-def write_result(result: Result, form: Format, serializer: Serializer | None) -> bytes:
-    """The content of an outcome. Raises SerializationError."""
-    try:
-        if serializer is not None:
-            result.codec, result.body, result.result = serializer.name, serializer.dumps(result.result), None
-        data: bytes = CODECS[form].encode(result)
-    except Exception as error:
-        way = f"serializer {serializer.name!r}" if serializer else form
-        raise SerializationError(f"the result cannot be written as {way}: {error}") from error
-    return data
 
 
 def copy_of(data: bytes) -> msgspec.Raw:

@@ -170,7 +170,7 @@ def test_a_result_of_another_program_is_read(url: str) -> None:
 def test_long_envelopes_are_not_repeated_in_results() -> None:
     assert bytes(envelope.copy_of(b"{" + b" " * 4094 + b"}"))
     assert not bytes(envelope.copy_of(b"{" + b" " * 4095 + b"}"))  # LQ-JOB-8
-    written = envelope.write_result(Result(v=1, job=envelope.copy_of(b"x" * 5000)), "json", None)
+    written = envelope.write(Result(v=1, job=envelope.copy_of(b"x" * 5000)), "json", None)
     assert written == b'{"v":1}'
 
 

@@ -162,7 +162,7 @@ class JobExecution:
             worker=self.worker,
             job=envelope.copy_of(lease.data),
         )
-        return envelope.write_result(result, form, self.settings.serializer)
+        return envelope.write(result, form, self.settings.serializer)
 
     def _next(self, stages: list[Stage], value: Any, form: Format) -> bytes:
         """The envelope of the next stage: what this one returned is its first argument (LQ-JOB-16)."""
