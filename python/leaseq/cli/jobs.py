@@ -122,15 +122,15 @@ def cancel(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
 @on_jobs
 @dead.which_to_revive
 @output.as_json
-def replay(*, app: App, **chosen: Any) -> int:
+def revive(*, app: App, **chosen: Any) -> int:
     """Put dead jobs back, with 0 attempts. Exits with 1 if a job was not dead.
 
     \b
     Examples:
-      leaseq jobs replay order-7
-      leaseq jobs replay --matching "ConnectionError" --queue mail
+      leaseq jobs revive order-7
+      leaseq jobs revive --matching "ConnectionError" --queue mail
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    return dead.revive_chosen(app.queue(), "replayed", **chosen)
+    return dead.revive_chosen(app.queue(), "revived", **chosen)
 
 
 @jobs.command()

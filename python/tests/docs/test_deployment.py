@@ -74,7 +74,7 @@ READER = (
 """Commands of a reader. Their exit codes report if the thing exists."""
 OPERATOR = (
     *("clean orders --deep", "pause orders", "resume orders", "configure orders --max-items 100"),
-    *("dead revive orders dead", "expire orders leased", "jobs replay failed", "jobs cancel delayed"),
+    *("dead revive orders dead", "expire orders leased", "jobs revive failed", "jobs cancel delayed"),
     *("jobs cron pause tick", "jobs cron resume tick", "jobs cron trigger tick", *READER),
     *("doctor orders --role operator", "doctor --all --role operator", "drain orders --yes"),
 )

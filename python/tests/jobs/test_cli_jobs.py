@@ -97,18 +97,18 @@ def test_jobs_are_cancelled(flavour: JobAppFlavour, call: Calls) -> None:
     assert flavour.app.handle("a", queue="default").status() == "cancelled"
 
 
-def test_dead_jobs_are_replayed_and_purged(flavour: JobAppFlavour, call: Calls) -> None:
+def test_dead_jobs_are_revived_and_purged(flavour: JobAppFlavour, call: Calls) -> None:
     for number in range(4):
         flavour.app.function("fail").with_options(id=f"j{number}").enqueue(f"no {number}")
     flavour.burst()
-    done = call("jobs", "replay", "j0", "other")
-    assert (done.code, done.lines) == (1, ["replayed j0", "not dead: other"])
-    assert call.yes("jobs", "replay", "--matching", "no 1").out == "1 replayed\n"
+    done = call("jobs", "revive", "j0", "other")
+    assert (done.code, done.lines) == (1, ["revived j0", "not dead: other"])
+    assert call.yes("jobs", "revive", "--matching", "no 1").out == "1 revived\n"
     assert flavour.burst() == 2
     assert call.yes("jobs", "purge", "j2", "--json").records == [{"id": "j2", "purged": True}]
     assert call.yes("jobs", "purge", "--all", "--yes").out == "3 purged\n"
-    call.refused(1, "nothing was replayed", "jobs", "replay", "--all")
-    assert call("jobs", "replay").code == 2
+    call.refused(1, "nothing was revived", "jobs", "revive", "--all")
+    assert call("jobs", "revive").code == 2
     assert call("jobs", "purge", "a", "--all").code == 2
 
 
