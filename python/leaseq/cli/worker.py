@@ -84,7 +84,8 @@ def worker(*, app: str, verbose: bool, log_format: Format, **options: Any) -> in
     handler = LogLines(STDERR, "leaseq worker")
     handler.setFormatter(formatter(log_format))
     logging.basicConfig(handlers=[handler], level=logging.INFO if verbose else logging.WARNING)
-    log.setLevel(logging.INFO)
+    for shown in (log, logging.getLogger("leaseq.worker.progress")):
+        shown.setLevel(logging.INFO)
     loaded = _load(app)
     from leaseq.jobs.worker.supervisor import WorkerFailedError
 

@@ -33,6 +33,10 @@ Item = Any
 """A sync or async leased item."""
 
 
+NAMED_ITEMS = 10
+"""The most items that one line of the log names."""
+
+
 class InFlight:
     """The items that one worker holds. `guard` protects them from loops that run at the same time."""
 
@@ -171,6 +175,16 @@ class InFlight:
         """Release items that were leased and not given to a handler, uncounted."""
         for item in items:
             self._release(item, UNCOUNTED)
+
+    def warn_of_unfinished(self) -> None:
+        """Log that a worker stops before the handlers of some items have ended."""
+        if unfinished := self.running():
+            names = ", ".join(item.id for item in unfinished[:NAMED_ITEMS])
+            logger.warning(
+                "the worker stops before %d items are done, which go back uncounted: %s",
+                len(unfinished),
+                names,
+            )
 
     def release_all(self) -> None:
         """Release everything that is held and has not ended, uncounted."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import redis
 
 MODULE = f"""
+import asyncio
 import os
 import sys
 from leaseq.jobs import App, aio
@@ -39,6 +40,10 @@ for_asyncio = aio.App()
 @for_asyncio.job(name="triple")
 async def triple(number: int) -> int:
     return number * 3
+
+@app.job(name="nap")
+async def nap() -> None:
+    await asyncio.sleep(60)
 
 @app.job(name="double")
 def double(number: int) -> int:
@@ -210,6 +215,26 @@ def test_a_log_that_nobody_reads_holds_nothing_up(folder: Path, url: str) -> Non
     assert "lines of the log were not read, and are lost\n" in err
 
 
+def test_it_says_that_it_stops_and_what_it_gives_back(
+    folder: Path, url: str, redis_client: redis.Redis
+) -> None:
+    with App(url) as app:
+        handle = app.enqueue("nap")
+        program = subprocess.Popen(
+            [*COMMAND, "worker", "shop_tasks:app", "-p", "1", "--grace", "100ms"],
+            cwd=folder,
+            env={**os.environ, "REDIS_URL": url},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with program:
+            until(lambda: handle.status() == "running")
+            program.send_signal(signal.SIGTERM)
+            _, err = program.communicate(timeout=TIMEOUT_SECS)
+    assert "stopping: running jobs have 0.1 s to finish" in err
+    assert f"stops before 1 items are done, which go back uncounted: {handle.id}\n" in err
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_with_0(
     folder: Path, url: str, redis_client: redis.Redis, number: signal.Signals
@@ -231,7 +256,9 @@ def test_a_signal_ends_it_with_0(
     assert program.returncode == 0
     assert ": listens to default\n" in err
     assert f"default: double(4), job {handle.id}, attempt 1" in err
-    assert "asked to stop, 1 processes work; asked again, they give back what they run" in err
+    assert (
+        "stopping: running jobs have 25 s to finish, in 1 processes; a second signal gives them back" in err
+    )
     until(lambda: not redis_client.zcard("leaseq:workers"))
 
 

@@ -209,7 +209,7 @@ def test_the_third_signal_kills(app: App, url: str, redis_client: redis.Redis) -
     nap = app.enqueue("block", 60)
     with Program(url, processes=1, grace_secs=HOUR) as program:
         until(lambda: values_of(redis_client, "napping"))
-        for line in ("asked to stop, 1 processes work;", "asked to stop, 1 processes work\n"):
+        for line in ("a second signal gives them back", "stopping at once, 1 processes"):
             program.signal()
             until(lambda line=line: line in program.written())  # type: ignore[misc]
         stop(program)

@@ -26,6 +26,9 @@ from leaseq.orphans import adopts_orphans, reap_orphans
 from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
 
+progress = logging.getLogger("leaseq.worker.progress")
+"""The logger for stops, which `leaseq worker` shows without --verbose."""
+
 MAX_FAILED_STARTS: Final = 5
 """The worker gives up after that many processes in a row that ended before they could work, unless one has worked before."""
 
@@ -112,8 +115,7 @@ class Supervisor:
     def _pass_on_stops(self) -> None:
         while self._stops_forwarded < self._stops:
             self._stops_forwarded += 1
-            again = "; asked again, they give back what they run" if self._stops_forwarded == 1 else ""
-            logger.info("worker: asked to stop, %d processes work%s", len(self._children), again)
+            self._log_stop()
             now = time.monotonic()
             for child in self._children.values():
                 if self._stops_forwarded == 1:
@@ -123,6 +125,16 @@ class Supervisor:
                 else:
                     child.blameless = True
                     child.kill("was killed, since the worker was asked to stop three times")
+
+    def _log_stop(self) -> None:
+        if self._stops_forwarded == 1:
+            progress.info(
+                "stopping: running jobs have %g s to finish, in %d processes; a second signal gives them back",
+                self._grace_secs,
+                len(self._children),
+            )
+        else:
+            progress.info("stopping at once, %d processes", len(self._children))
 
     def _start_missing(self) -> float | None:
         """Start what settles estates and missing processes, or return in how many seconds to start them."""

@@ -306,6 +306,7 @@ class WorkerLoop:
 
     def _wind_up(self) -> None:
         """Give back what is left, as well as it can be done."""
+        self.in_flight.warn_of_unfinished()
         self._pool.abandon()
         self._collect()
         self.in_flight.withdrawn(self._pool.withdraw())
