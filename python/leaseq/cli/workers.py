@@ -22,8 +22,9 @@ def workers(*, queue: str | None, server: Server, group: str | None, as_json: bo
 
     A worker is starting, idle, busy or stopping.
 
-    "works on" has the items that it held at its last report, and for how long they are held by now. A worker
-    reports every 10 seconds; a killed worker is listed for up to 30 seconds more. Loops made by
+    A worker reports every 10 seconds, and each line is its last report. So a worker that is idle here may have started
+    an item since. For now, use `leaseq jobs list running` or `leaseq list QUEUE leased`. "works on" has the items of the
+    report, and for how long they are held by now. A killed worker is listed for up to 30 seconds more. Loops made by
     hand and `leaseq lease` are not listed. Exits with 1 if there are none.
 
     \b
