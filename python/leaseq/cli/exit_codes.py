@@ -1,5 +1,6 @@
 """The end of a command: one line on stderr that says what to do, and an exit code that a script can tell apart."""
 
+import difflib
 import os
 import sys
 import traceback
@@ -72,6 +73,19 @@ class ErrorHandlingGroup(click.Group):
             click.echo(ctx.get_help(), err=True)
             ctx.exit(ExitCode.BAD_INPUT)
         return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command. If it does not exist, the error names commands that are spelled alike."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            alike = difflib.get_close_matches(args[0], self.list_commands(ctx))
+            if not alike:
+                raise
+            text = f"{error.message.rstrip('.')}. Did you mean {' or '.join(map(repr, alike))}?"
+            raise click.UsageError(text, ctx) from error
 
     def invoke(self, ctx: click.Context) -> int:
         """Run a command; answer its exit code."""

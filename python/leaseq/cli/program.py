@@ -1,6 +1,5 @@
 """The program: which commands there are, and what is common to their help and their ends."""
 
-import difflib
 import importlib
 from typing import Any, Final
 
@@ -58,19 +57,6 @@ _MODULES: Final = {name: module for section in _SECTIONS.values() for name, modu
 class Program(exit_codes.ErrorHandlingGroup):
     """A group whose commands are imported when they are called for, so that a command in a script's loop starts fast."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command. If it does not exist, the error names commands that are spelled alike."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            alike = difflib.get_close_matches(args[0], self.list_commands(ctx))
-            if not alike:
-                raise
-            text = f"{error.message.rstrip('.')}. Did you mean {' or '.join(map(repr, alike))}?"
-            raise click.UsageError(text, ctx) from error
-
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """All names, in the order of the help."""
         return list(_MODULES)
@@ -98,6 +84,9 @@ class Program(exit_codes.ErrorHandlingGroup):
         """Read the options of the program itself: of them, --help and --version write."""
         try:
             return super().make_context(*args, **options)
+        except click.NoSuchOption as error:
+            text = f"{error.format_message().rstrip('.')}; options of a command go after its name"
+            raise click.UsageError(text, error.ctx) from error
         except BrokenPipeError:  # click's own end for it is 1
             raise click.exceptions.Exit(exit_codes.close_stdout()) from None
 

@@ -117,6 +117,11 @@ class TestBadInput:
         done = Calls("").refused(2, "No such option", *path, "--no-such-flag")
         assert f"see leaseq {' '.join(path)} --help" in done.err
 
+    def test_an_option_before_the_command(self) -> None:
+        for flag in ("-u", "--url"):
+            done = Calls("").refused(2, f"No such option '{flag}'", flag, "redis://localhost", "queues")
+            assert "options of a command go after its name" in done.err
+
     @pytest.mark.parametrize("path", ON_QUEUE, ids=" ".join)
     def test_no_queue_named(self, path: tuple[str, ...]) -> None:
         Calls("redis://127.0.0.1:1").refused(2, "Missing argument 'QUEUE'", *path)
@@ -136,7 +141,7 @@ class TestBadInput:
 
     def test_no_such_command(self) -> None:
         Calls("").refused(2, "No such command 'stat'. Did you mean 'stats'?", "stat")
-        Calls("").refused(2, "No such command 'lst'", "dead", "lst")
+        Calls("").refused(2, "No such command 'lst'. Did you mean 'list'?", "dead", "lst")
         Calls("").refused(2, "No such command 'zzz'", "zzz")
 
     @pytest.mark.parametrize(
