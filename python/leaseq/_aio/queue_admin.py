@@ -1,6 +1,6 @@
 """A queue as its operators see it, and what all calls share: its server, running commands, closing."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Self, TypeVar
 
@@ -11,6 +11,7 @@ from leaseq._aio.heartbeater import Heartbeater
 from leaseq._aio.lifecycle import Lifecycle
 from leaseq._aio.pages import remove_listed
 from leaseq._aio.server_handle import ServerHandle
+from leaseq.commands import Command
 from leaseq.durations import Duration, seconds
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
 from leaseq.keys import NamedQueue, QueueKeys
@@ -68,6 +69,13 @@ class QueueAdmin(NamedQueue):
             raise
         return answers
 
+    async def _of_each(
+        self, ids: Iterable[str], command: Callable[[QueueKeys, Sequence[str]], Command[list[T]]]
+    ) -> list[T]:
+        """Run a call for each 256 ids. Return its answer for each id, in order."""
+        chunks = flows.chunks(flows.require_iterable(ids, "ids"))
+        return await self._in_chunks(chunks, lambda chunk: self.executor.run(command(self.keys, chunk)))
+
     async def queue_len(self) -> int:
         """Return the number of items that wait: ready and delayed.
 
@@ -93,10 +101,7 @@ class QueueAdmin(NamedQueue):
 
     async def inspect_items(self, ids: Iterable[str]) -> list[ItemInfo]:
         """Return the same as `inspect` for many items, in order."""
-        return await self._in_chunks(
-            flows.chunks(flows.require_iterable(ids, "ids")),
-            lambda chunk: self.executor.run(commands.inspect(self.keys, chunk)),
-        )
+        return await self._of_each(ids, commands.inspect)
 
     async def list_items(
         self, state: ListState, *, offset: int = 0, limit: int = 100, backward: bool = False
@@ -126,10 +131,7 @@ class QueueAdmin(NamedQueue):
 
     async def revive_items(self, ids: Iterable[str]) -> list[bool]:
         """Make many dead items ready again. Return an answer for each, in order; see `revive`."""
-        return await self._in_chunks(
-            flows.chunks(flows.require_iterable(ids, "ids")),
-            lambda chunk: self.executor.run(commands.revive(self.keys, chunk)),
-        )
+        return await self._of_each(ids, commands.revive)
 
     async def revive_all(self, matching: str | None = None) -> int:
         """Make all dead items ready again, or those whose last error contains `matching`. Return their number.
@@ -158,10 +160,7 @@ class QueueAdmin(NamedQueue):
 
         Return an answer for each, in order; see `purge`.
         """
-        return await self._in_chunks(
-            flows.chunks(flows.require_iterable(ids, "ids")),
-            lambda chunk: self.executor.run(commands.purge(self.keys, chunk, older_than)),
-        )
+        return await self._of_each(ids, partial(commands.purge, older_than=older_than))
 
     async def purge_all(self, older_than: Duration = 0) -> int:
         """Delete all items that have been dead for at least `older_than` seconds. Return their number.
@@ -187,10 +186,7 @@ class QueueAdmin(NamedQueue):
 
     async def remove_items(self, ids: Iterable[str]) -> list[State]:
         """Remove many items. Return an answer for each, in order; see `remove`."""
-        return await self._in_chunks(
-            flows.chunks(flows.require_iterable(ids, "ids")),
-            lambda chunk: self.executor.run(commands.remove(self.keys, chunk)),
-        )
+        return await self._of_each(ids, commands.remove)
 
     async def light_clean(self) -> LightClean:
         """Requeue items whose lease expired, promote due items, and end items and outcomes whose time is over.

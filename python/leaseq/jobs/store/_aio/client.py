@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from leaseq._aio import concurrency
 from leaseq._aio.queue import WorkQueue
@@ -17,6 +17,8 @@ from leaseq.jobs.store._aio.shared_waits import SharedWaits
 from leaseq.jobs.store._aio.store import Store
 from leaseq.process import THIS
 from leaseq.results import Outcome
+
+T = TypeVar("T")
 
 ListState = Literal["ready", "delayed", "running", "failed", "succeeded"]
 
@@ -118,20 +120,18 @@ class JobClient:
 
     async def statuses(self, jobs: Iterable[Job]) -> list[Status]:
         """The status of each: two round trips for each queue and 256 of them, and more to find those without a queue."""
-        given = await self._found(jobs)
-        found: dict[int, Status] = {}
-        for queue, numbers in _by_queue(job.queue for job in given).items():
-            outcomes = await self.store.outcomes(queue, [given[number].id for number in numbers])
-            found.update(zip(numbers, (info.status_of(*one) for one in outcomes), strict=True))
-        return [found[number] for number in range(len(given))]
+        return [info.status_of(*one) for one in await self._ask(jobs, self.store.outcomes)]
 
     async def inspect(self, jobs: Iterable[Job]) -> list[JobInfo]:
         """All that is known of each: four round trips for each queue and 256 of them, and more as `statuses`."""
+        return await self._ask(jobs, self._inspect)
+
+    async def _ask(self, jobs: Iterable[Job], ask: Callable[[str, list[str]], Awaitable[list[T]]]) -> list[T]:
+        """Ask each queue about its jobs. Return the answers in the order of the jobs."""
         given = await self._found(jobs)
-        found: dict[int, JobInfo] = {}
+        found: dict[int, T] = {}
         for queue, numbers in _by_queue(job.queue for job in given).items():
-            infos = await self._inspect(queue, [given[number].id for number in numbers])
-            found.update(zip(numbers, infos, strict=True))
+            found.update(zip(numbers, await ask(queue, [given[each].id for each in numbers]), strict=True))
         return [found[number] for number in range(len(given))]
 
     async def listed(self, state: ListState, queue: str | None, offset: int, limit: int) -> list[JobInfo]:
