@@ -87,7 +87,9 @@ def overdue(queue: WorkQueue) -> Verdict:
     # a worker or cleaner may have handled them by now
     oldest = min((entry.time for entry in heads), default=stats.now)
     overdue_secs = stats.now - oldest
-    found = f"{stats.overdue} leases are over and {stats.due} delayed items are due, for up to {overdue_secs:.0f} s"
+    counts = [f"{stats.overdue} leases are over"] if stats.overdue else []
+    counts += [f"{stats.due} delayed items are due"] if stats.due else []
+    found = f"{' and '.join(counts)}, for up to {overdue_secs:.0f} s"
     if overdue_secs <= OVERDUE_SECS:
         return ok(found)
     if stats.paused:
