@@ -443,3 +443,10 @@ def test_a_day_of_a_second_is_found_at_once() -> None:
     table = CronTrigger("* * * * * *")
     assert table.last(ms("2026-03-01T00:00:00+00:00") + 999) == ms("2026-03-01T00:00:00+00:00")
     assert timedelta(milliseconds=next(table.after(0))) == timedelta(seconds=1)
+
+
+def test_a_schedule_is_written_above_its_job() -> None:
+    app = App("redis://127.0.0.1:1")
+    with pytest.raises(BadArgumentError, match=r"inner has a schedule, .* above @app\.job"):
+        app.job(name="outer", retries=1)(app.cron("* * * * *", name="inner")(lambda: None))
+    assert app.cron("* * * * *")(app.job(name="right")(lambda: None)).name == "right"

@@ -8,6 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, ove
 from leaseq._aio.queue import WorkQueue
 from leaseq.callables import refuse_generators
 from leaseq.durations import Duration, seconds_of
+from leaseq.errors import BadArgumentError
 from leaseq.jobs._aio.chain import Chain
 from leaseq.jobs._aio.decorators import Decorator, Scheduler
 from leaseq.jobs._aio.function import Enqueuer, JobFunction
@@ -127,6 +128,12 @@ class App:
         return Handle(self._clients, job_id, queue or "")
 
     def _register(self, function: Any, name: str | None, options: Options) -> JobFunction[Any, Any]:
+        if isinstance(function, JobFunction) and any(
+            each.call.function == function.name for each in self.program.schedules
+        ):
+            raise BadArgumentError(
+                f"{function.name} has a schedule, which would not run this job: write @app.cron or @app.every above @app.job"
+            )
         return JobFunction(self._clients, self._settings.define(name_of(function, name), function, options))
 
     def function(self, name: str) -> Enqueuer[..., Any]:
