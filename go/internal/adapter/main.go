@@ -16,7 +16,7 @@ import (
 )
 
 const capabilities = "core blocking many fused heartbeat schedule expiry headers outcome handoff dead_letters limits many_queues cancel " +
-	"look registry clean configure pipeline cluster"
+	"look registry live_workers worker clean configure pipeline cluster"
 
 type object = map[string]any
 

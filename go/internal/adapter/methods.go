@@ -175,7 +175,18 @@ func init() {
 			found, err := c.session.client.Queues(c.ctx)
 			return object{"queues": each(found, itself)}, err
 		},
-		"pipeline": pipeline,
+		"pipeline": pipeline, "work": work, "finish": finish, "live_workers": liveWorkers,
+		"handed_out": func(c *methodCall) (any, error) {
+			return done(c.loop().handedOut(c.ctx, c.args.number("count")))
+		},
+		"end_handlers": func(c *methodCall) (any, error) {
+			c.loop().endHandlers(c.args.text("how"))
+			return object{}, nil
+		},
+		"leave_off": func(c *methodCall) (any, error) {
+			c.loop().worker.Stop()
+			return object{}, nil
+		},
 	}
 }
 
