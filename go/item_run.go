@@ -238,12 +238,20 @@ func (r *itemRun) heldUntilOver(err error) {
 
 // fail releases an item whose handler failed, by the verdict of the handler, or of the policy.
 func (r *itemRun) fail(err error) {
-	v := r.worker.settings.policy.judge(r.item.Attempt, err)
+	v := r.judge(err)
 	state, released := r.send(v)
 	r.logFailure(err, v, state)
 	if released {
 		r.reportRelease(state, v)
 	}
+}
+
+func (r *itemRun) judge(err error) *verdict {
+	if judge := r.worker.settings.judge; judge != nil {
+		said := judge(r.item, err)
+		return &verdict{said.Delay, said.Dead, said.Uncounted, said.Text}
+	}
+	return r.worker.settings.policy.judge(r.item.Attempt, err)
 }
 
 func (r *itemRun) release(v *verdict) {

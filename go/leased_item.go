@@ -24,8 +24,9 @@ type LeasedItem struct {
 	// Headers are in the order of the server.
 	Headers []Header
 
-	queue *Queue
-	keeps bool
+	queue    *Queue
+	leasedAt time.Time
+	keeps    bool
 	// completion is how a worker completes it.
 	completion []CompleteOption
 	ended      atomic.Bool
@@ -60,7 +61,7 @@ func (e *LostError) Unwrap() error { return e.cause }
 func newLeasedItem(queue *Queue, item leaseItem, deadline time.Time, duration time.Duration, sent time.Time) *LeasedItem {
 	return &LeasedItem{
 		ID: item.ID, Data: item.Data, Token: item.Token, Attempt: item.Attempt,
-		queue: queue, lost: make(chan struct{}), duration: duration, deadline: deadline, heldUntil: sent.Add(duration),
+		queue: queue, leasedAt: deadline.Add(-duration.Round(time.Millisecond)), lost: make(chan struct{}), duration: duration, deadline: deadline, heldUntil: sent.Add(duration),
 	}
 }
 

@@ -28,6 +28,7 @@ type workerSettings struct {
 	timeLimit   time.Duration
 	grace       time.Duration
 	policy      retryPolicy
+	judge       func(*LeasedItem, error) *VerdictError
 	hooks       Hooks
 	announce    bool
 	prepare     func(context.Context) error

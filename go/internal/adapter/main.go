@@ -16,7 +16,7 @@ import (
 )
 
 const capabilities = "core blocking many fused heartbeat schedule expiry headers outcome handoff dead_letters limits many_queues cancel " +
-	"look registry live_workers worker clean configure pipeline cluster"
+	"look registry live_workers worker clean configure pipeline cluster jobs job_worker job_chains job_schedules"
 
 type object = map[string]any
 
@@ -46,6 +46,13 @@ type program struct {
 }
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == "job-worker" {
+		if err := runJobs(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	p := &program{running: map[int]context.CancelFunc{}}
 	lines := bufio.NewReaderSize(os.Stdin, 1<<20)
 	for {

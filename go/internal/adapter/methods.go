@@ -176,6 +176,7 @@ func init() {
 			return object{"queues": each(found, itself)}, err
 		},
 		"pipeline": pipeline, "work": work, "finish": finish, "live_workers": liveWorkers,
+		"enqueue": enqueue, "job": job, "job_result": jobResult, "cancel_job": cancelJob,
 		"handed_out": func(c *methodCall) (any, error) {
 			return done(c.loop().handedOut(c.ctx, c.args.number("count")))
 		},

@@ -1,0 +1,203 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	leaseq "leaseq.dev/go"
+)
+
+// Status is that of a job.
+type Status string
+
+// The statuses of a job. Retrying: it waits for another attempt. Unknown: there is none, or nothing is kept of it.
+const (
+	Delayed   Status = "delayed"
+	Ready     Status = "ready"
+	Running   Status = "running"
+	Retrying  Status = "retrying"
+	Succeeded Status = "succeeded"
+	Failed    Status = "failed"
+	Cancelled Status = "cancelled"
+	Unknown   Status = "unknown"
+)
+
+// Progress is how much of a running job is done, and of how much; Total is 0 if that is not known.
+type Progress struct {
+	Done, Total float64
+	HasTotal    bool
+}
+
+// Info is a job as it is now.
+type Info struct {
+	// Status is that of the job.
+	Status Status
+	// Function is the name of the function; empty if the job cannot be read.
+	Function string
+	// Attempt is the number of its last attempt, 0 before the first.
+	Attempt int
+	// Enqueued and Ended are by the server's clock, Started by the worker's; zero if they are not known.
+	Enqueued, Started, Ended time.Time
+	// Worker is the id of the worker that runs it, or ran it last.
+	Worker string
+	// Error is the last failure, such as "ValueError: no such order", and Traceback what the worker had of it.
+	Error, Traceback string
+	// Result is what the function returned, as JSON or MessagePack gives it; nil before.
+	Result any
+	// Progress is what the job reported, nil if it did not.
+	Progress *Progress
+}
+
+// note is one of those beside a job.
+type note struct {
+	Token   json.Number  `json:"token"`
+	Worker  string       `json:"worker"`
+	Started int64        `json:"started"`
+	Done    *json.Number `json:"done"`
+	Total   *json.Number `json:"total"`
+	At      int64        `json:"cancelled"`
+	Job     []byte       `json:"job"`
+	Version *int         `json:"v"`
+}
+
+// notes are those of a running job, and of a cancelled one; nil if there is none that can be read.
+func (a *App) notes(ctx context.Context, queue *leaseq.Queue, id string) (running, cancelled *note, err error) {
+	keys := []string{queue.Key("job:" + id), queue.Key("cancelled:" + id)}
+	reply, err := a.client.Command(ctx, keys[0], "MGET", keys[0], keys[1])
+	if err != nil {
+		return nil, nil, err
+	}
+	values, err := reply.ToArray()
+	if err != nil || len(values) != 2 {
+		return nil, nil, err
+	}
+	var found [2]*note
+	for i, each := range values {
+		text, err := each.ToString()
+		var read note
+		if err != nil || json.Unmarshal([]byte(text), &read) != nil || read.Version != nil && *read.Version != version {
+			continue
+		}
+		if i == 0 && read.Token != "" || i == 1 && read.At != 0 {
+			found[i] = &read
+		}
+	}
+	return found[0], found[1], nil
+}
+
+// Info returns all that is known of the job.
+func (h *Handle[Out]) Info(ctx context.Context) (Info, error) {
+	queue, err := h.app.Queue(h.Queue)
+	if err != nil {
+		return Info{}, err
+	}
+	outcomes, err := queue.Outcomes(ctx, h.ID)
+	if err != nil {
+		return Info{}, err
+	}
+	items, err := queue.Inspect(ctx, h.ID)
+	if err != nil {
+		return Info{}, err
+	}
+	running, cancelled, err := h.app.notes(ctx, queue, h.ID)
+	if err != nil {
+		return Info{}, err
+	}
+	key := queue.Key("items")
+	data, err := h.app.client.Command(ctx, key, "HGET", key, h.ID)
+	if err != nil {
+		return Info{}, err
+	}
+	copied, _ := data.ToString()
+	if copied == "" && cancelled != nil {
+		copied = string(cancelled.Job)
+	}
+	return infoOf(outcomes[0], items[0], []byte(copied), running, cancelled), nil
+}
+
+func infoOf(outcome leaseq.Outcome, item leaseq.ItemInfo, data []byte, running, cancelled *note) Info {
+	info := Info{Status: statusOf(outcome, cancelled != nil), Attempt: outcome.Attempt, Enqueued: outcome.Created, Ended: outcome.Ended}
+	job, err := readEnvelope(data)
+	if outcome.State == leaseq.OutcomeStateResult {
+		if result, failure := readResult(outcome.Content); failure == nil {
+			info.Result, info.Worker = result.all["result"], result.text("worker")
+			info.Started = timeOf(result.number("started", 0))
+			if copied, ok := result.all["job"].(map[string]any); ok && err != nil {
+				job, err = envelope{result.format, copied}, nil
+			}
+		}
+	} else if text := errorOf(outcome, item); text != "" {
+		f := readFailure(text)
+		info.Error, info.Traceback, info.Worker, info.Started = describe(f.kind, f.message), f.traceback, f.worker, f.started
+	}
+	if err == nil {
+		info.Function = job.text("function")
+		if info.Attempt > 0 {
+			info.Attempt += int(job.number("attempt", 1)) - 1
+		}
+	}
+	if token, isNumber := integer(tokenOf(running)); item.State == leaseq.StateLeased && isNumber && token == item.Token {
+		info.Worker, info.Started = running.Worker, timeOf(running.Started)
+		if running.Done != nil {
+			info.Progress = &Progress{HasTotal: running.Total != nil}
+			info.Progress.Done, _ = running.Done.Float64()
+			if running.Total != nil {
+				info.Progress.Total, _ = running.Total.Float64()
+			}
+		}
+	}
+	if cancelled != nil && info.Status == Cancelled {
+		info.Ended = timeOf(cancelled.At)
+	}
+	return info
+}
+
+func tokenOf(running *note) any {
+	if running == nil {
+		return nil
+	}
+	return running.Token
+}
+
+func errorOf(outcome leaseq.Outcome, item leaseq.ItemInfo) string {
+	if outcome.State == leaseq.OutcomeStateFailure {
+		return string(outcome.Content)
+	}
+	return string(item.Error)
+}
+
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// statusOf is the status by what outcome answers (spec/jobs.md, Status).
+func statusOf(outcome leaseq.Outcome, cancelled bool) Status {
+	switch outcome.State {
+	case leaseq.OutcomeStateReady, leaseq.OutcomeStateDelayed:
+		if outcome.Attempt > 0 {
+			return Retrying
+		}
+		return Status(outcome.State)
+	case leaseq.OutcomeStateLeased:
+		return Running
+	case leaseq.OutcomeStateResult:
+		return Succeeded
+	case leaseq.OutcomeStateFailure, leaseq.OutcomeStateDead:
+		return Failed
+	case leaseq.OutcomeStateAbsent:
+		if cancelled {
+			return Cancelled
+		}
+	}
+	return Unknown
+}
+
+// Status returns the status of the job.
+func (h *Handle[Out]) Status(ctx context.Context) (Status, error) {
+	info, err := h.Info(ctx)
+	return info.Status, err
+}

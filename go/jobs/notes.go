@@ -1,0 +1,93 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	leaseq "leaseq.dev/go"
+)
+
+const (
+	// noteInterval is how often a note is written at most. A job that is over by then has none.
+	noteInterval = 250 * time.Millisecond
+	noteLife     = 10 * time.Minute
+)
+
+// noteWriter writes the note about a running job (LQ-JOB-10), for those that look at it. Its errors do not concern the work.
+type noteWriter struct {
+	app   *App
+	queue *leaseq.Queue
+	key   string
+
+	mu      sync.Mutex
+	note    map[string]any
+	changed bool
+	written bool
+	over    bool
+	timer   *time.Timer
+	due     time.Time
+}
+
+func (a *App) follow(item *leaseq.LeasedItem, worker string, begun time.Time) *noteWriter {
+	w := &noteWriter{
+		app: a, queue: item.Queue(), key: item.Queue().Key("job:" + item.ID), changed: true,
+		note: map[string]any{"v": version, "token": item.Token, "worker": worker, "started": begun.UnixMilli()},
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(noteInterval, w.write)
+	return w
+}
+
+func (w *noteWriter) report(done, total float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note["done"] = done
+	if delete(w.note, "total"); total != 0 {
+		w.note["total"] = total
+	}
+	w.changed = true
+}
+
+func (w *noteWriter) write() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	w.timer.Reset(noteInterval)
+	if !w.changed && time.Now().Before(w.due) {
+		return
+	}
+	text, err := json.Marshal(w.note)
+	if err != nil {
+		return
+	}
+	w.changed, w.written, w.due = false, true, time.Now().Add(noteLife/3)
+	w.app.client.Background(func(ctx context.Context) {
+		_, _ = w.app.client.Command(ctx, w.key, "SET", w.key, string(text), "PX", itoa(noteLife))
+	})
+}
+
+// end deletes the note, if one was written.
+func (w *noteWriter) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	w.timer.Stop()
+	if w.written {
+		w.app.client.Background(func(ctx context.Context) { _, _ = w.app.client.Command(ctx, w.key, "DEL", w.key) })
+	}
+}
+
+func itoa(d time.Duration) string {
+	text, _ := json.Marshal(d.Milliseconds())
+	return string(text)
+}
+
+func panicError(problem any) error {
+	return &leaseq.PanicError{Value: problem, Stack: string(debug.Stack())}
+}
