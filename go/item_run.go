@@ -68,12 +68,11 @@ func newItemRun(ctx context.Context, w *Worker, item *LeasedItem) *itemRun {
 	return r
 }
 
-// run waits for a slot, runs the handler and ends the item as the handler ended. It returns whether it was completed.
-func (r *itemRun) run(slots chan struct{}) bool {
+// run waits for its place, runs the handler and ends the item as the handler ended. It returns whether it was completed.
+func (r *itemRun) run(place <-chan struct{}) bool {
 	defer r.cancel(context.Canceled)
 	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
+	case <-place:
 	case <-r.worker.stopping.Done():
 	case <-r.item.Lost():
 		r.reportLoss()

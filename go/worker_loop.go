@@ -15,7 +15,7 @@ const (
 
 // work leases until the worker is stopped, and waits for the handlers.
 func (w *Worker) work(ctx context.Context) error {
-	slots := make(chan struct{}, w.settings.concurrency)
+	places := &slots{free: w.settings.concurrency}
 	failures, leased, prepared := 0, false, false
 	var failure error
 	for w.stopping.Err() == nil && failure == nil {
@@ -26,7 +26,7 @@ func (w *Worker) work(ctx context.Context) error {
 		}
 		err := w.prepare(&prepared)
 		if err == nil {
-			err = w.leaseOnce(ctx, min(free, maxEntries), slots)
+			err = w.leaseOnce(ctx, min(free, maxEntries), places)
 		}
 		switch {
 		case err == nil:
@@ -58,7 +58,7 @@ func (w *Worker) prepare(done *bool) error {
 }
 
 // leaseOnce leases up to count items and starts their handlers, unless the worker was stopped meanwhile.
-func (w *Worker) leaseOnce(ctx context.Context, count int, slots chan struct{}) error {
+func (w *Worker) leaseOnce(ctx context.Context, count int, places *slots) error {
 	timeout := Forever
 	if w.health.isAway() {
 		timeout = probeLimit
@@ -73,8 +73,10 @@ func (w *Worker) leaseOnce(ctx context.Context, count int, slots chan struct{}) 
 		w.mu.Lock()
 		w.runs[run] = true
 		w.mu.Unlock()
+		place := places.ask()
 		go func() {
-			completed := run.run(slots)
+			completed := run.run(place)
+			places.leave(place)
 			w.mu.Lock()
 			delete(w.runs, run)
 			if completed {
