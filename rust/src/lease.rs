@@ -1,0 +1,387 @@
+//! A leased item: the right to work on it until a deadline.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::encoding::{Header, nearest_ms};
+use crate::error::{Error, Result};
+use crate::generated::codecs::{Completed, LeaseItem, ReleaseOptions, Released};
+use crate::heartbeat::Heartbeat;
+use crate::item::{Completion, Extension, Release};
+use crate::queue::Queue;
+
+/// A reference to a lease, by which calls tell it that they ended the item.
+pub(crate) type LeaseRef = Arc<Lease>;
+
+/// What a reply says of one leased item.
+pub(crate) struct Granted {
+    item: LeaseItem,
+    pub(crate) keep: Option<Duration>,
+    pub(crate) content_type: Option<Vec<u8>>,
+    pub(crate) headers: Vec<Header>,
+}
+
+impl Granted {
+    pub(crate) fn new(item: LeaseItem) -> Granted {
+        Granted { item, keep: None, content_type: None, headers: Vec::new() }
+    }
+}
+
+/// An item, and the right to work on it until a deadline. Complete or release it. It is a guard: dropped before, it releases the item in the
+/// background, so that another worker gets it at once; after [`LeasedItem::forget`] it comes back at its deadline.
+#[derive(Debug)]
+pub struct LeasedItem {
+    lease: LeaseRef,
+}
+
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) queue: Queue,
+    id: String,
+    data: Vec<u8>,
+    pub(crate) token: i64,
+    attempt: i64,
+    keep: Option<Duration>,
+    content_type: Option<Vec<u8>>,
+    headers: Vec<Header>,
+    /// A call ended the item.
+    pub(crate) ended: AtomicBool,
+    lost: CancellationToken,
+    forgotten: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    duration: Duration,
+    deadline: Option<SystemTime>,
+    held_until: Instant,
+    /// When the extension that set `duration` was sent.
+    asked_at: Instant,
+    /// The numbers of extensions without a reply yet, and whether another one ended meanwhile: then it is unknown which the server took last.
+    under_way: Vec<(u64, bool)>,
+    next: u64,
+    /// Extensions overlapped, so the lease must be extended again at once (LQ-CLIENT-28).
+    in_doubt: bool,
+    beat: Option<Arc<Heartbeat>>,
+}
+
+impl Lease {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The duration, until when the lease is held for certain, and whether it must be extended at once.
+    pub(crate) fn term(&self) -> (Duration, Instant, bool) {
+        let state = self.state();
+        (state.duration, state.held_until, state.in_doubt)
+    }
+
+    pub(crate) fn extension(&self, duration: Duration) -> Extension {
+        Extension { id: self.id.clone().into(), token: self.token, duration }
+    }
+
+    pub(crate) fn mark_lost(&self) {
+        self.lost.cancel();
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended.load(SeqCst) || self.lost.is_cancelled()
+    }
+
+    /// Runs an extension and notes the new deadline, if the lease was not lost. It settles what is in doubt, unless another overlaps it too.
+    pub(crate) async fn extend_by(
+        &self,
+        duration: Duration,
+        extend: impl Future<Output = Result<Option<SystemTime>>>,
+    ) -> Result<Option<SystemTime>> {
+        let held_until = Instant::now() + rounded(duration);
+        let number = {
+            let mut state = self.state();
+            state.next += 1;
+            state.in_doubt = false;
+            let number = state.next;
+            state.under_way.push((number, false));
+            number
+        };
+        let under_way = UnderWay { lease: self, number };
+        let deadline = extend.await;
+        let overtaken = under_way.end();
+        if let Ok(Some(deadline)) = deadline {
+            let mut state = self.state();
+            // overtaken: the server may have taken either last
+            if !overtaken || Some(deadline) < state.deadline {
+                state.deadline = Some(deadline);
+            }
+            if !overtaken || held_until < state.held_until {
+                state.held_until = held_until;
+            }
+        }
+        deadline
+    }
+
+    /// Notes that an extension has ended; true if another one ended meanwhile.
+    fn extension_ended(&self, number: u64) -> bool {
+        let mut state = self.state();
+        let Some(at) = state.under_way.iter().position(|(each, _)| *each == number) else { return false };
+        let (_, overtaken) = state.under_way.swap_remove(at);
+        state.under_way.iter_mut().for_each(|each| each.1 = true);
+        state.in_doubt |= overtaken;
+        overtaken
+    }
+}
+
+/// An extension under way; one that is dropped before its reply has ended too.
+struct UnderWay<'a> {
+    lease: &'a Lease,
+    number: u64,
+}
+
+impl UnderWay<'_> {
+    fn end(self) -> bool {
+        self.lease.extension_ended(self.number)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.lease.extension_ended(self.number);
+    }
+}
+
+fn rounded(duration: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(nearest_ms(duration)).unwrap_or(u64::MAX)).min(Duration::from_secs(1 << 32))
+}
+
+impl LeasedItem {
+    pub(crate) fn new(queue: &Queue, granted: Granted, deadline: Option<SystemTime>, duration: Duration, sent: Instant) -> LeasedItem {
+        let duration = rounded(duration);
+        let state = State {
+            duration,
+            deadline,
+            held_until: sent + duration,
+            asked_at: sent,
+            under_way: Vec::new(),
+            next: 0,
+            in_doubt: false,
+            beat: None,
+        };
+        let Granted { item, keep, content_type, headers } = granted;
+        let LeaseItem { id, data, token, attempt } = item;
+        let lease = Lease {
+            queue: queue.clone(),
+            id,
+            data,
+            token,
+            attempt,
+            keep,
+            content_type,
+            headers,
+            ended: AtomicBool::new(false),
+            lost: CancellationToken::new(),
+            forgotten: AtomicBool::new(false),
+            state: Mutex::new(state),
+        };
+        LeasedItem { lease: Arc::new(lease) }
+    }
+
+    /// The queue that it was leased from.
+    pub fn queue(&self) -> &Queue {
+        &self.lease.queue
+    }
+
+    /// The id that it was added with.
+    pub fn id(&self) -> &str {
+        &self.lease.id
+    }
+
+    /// The bytes that it was added with.
+    pub fn data(&self) -> &[u8] {
+        &self.lease.data
+    }
+
+    /// The number of this lease, greater than that of every earlier lease of the queue: a fencing token.
+    pub fn token(&self) -> i64 {
+        self.lease.token
+    }
+
+    /// How often it has been leased since it was added or revived, this lease included.
+    pub fn attempt(&self) -> i64 {
+        self.lease.attempt
+    }
+
+    /// How long its outcome is kept, if it is.
+    pub fn keep(&self) -> Option<Duration> {
+        self.lease.keep
+    }
+
+    /// What its data are, if it was said.
+    pub fn content_type(&self) -> Option<&[u8]> {
+        self.lease.content_type.as_deref()
+    }
+
+    /// The headers, in the order of the server.
+    pub fn headers(&self) -> &[Header] {
+        &self.lease.headers
+    }
+
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers().iter().find(|each| each.name == name).map(|each| each.value.as_slice())
+    }
+
+    /// The end of the lease, by the server's clock.
+    pub fn deadline(&self) -> Option<SystemTime> {
+        self.lease.state().deadline
+    }
+
+    /// True while the lease is held: no call ended it, it was not found lost, and its time, counted from before the call that leased or
+    /// extended it, is not over (LQ-CLIENT-3).
+    pub fn is_held(&self) -> bool {
+        !self.lease.is_over() && Instant::now() < self.lease.state().held_until
+    }
+
+    /// Waits until the lease is found to be lost: stop working on the item then. Work that was finished can still be completed.
+    pub async fn lost(&self) {
+        self.lease.lost.cancelled().await;
+    }
+
+    /// A token that is cancelled when the lease is found to be lost.
+    pub fn lost_token(&self) -> CancellationToken {
+        self.lease.lost.clone()
+    }
+
+    /// The entry of this item for [`Queue::complete_all`] and others: its outcome is kept as it was added (LQ-CLIENT-7).
+    pub fn completion(&self) -> Completion {
+        let mut entry = Completion::new(self.id(), self.token());
+        entry.options.keep = self.lease.keep.map(|_| Duration::ZERO);
+        entry.lease = Some(self.lease.clone());
+        entry
+    }
+
+    /// Completes the item. True if this call did, or, if its outcome is kept, an earlier call with this lease.
+    pub async fn complete(&self) -> Result<bool> {
+        Ok(self.complete_with(self.completion()).await?.completed)
+    }
+
+    /// Completes the item with a result or follow-ups: see [`LeasedItem::completion`].
+    pub async fn complete_with(&self, entry: Completion) -> Result<Completed> {
+        let queue = self.queue();
+        if entry.follow_ups.is_empty() {
+            let completed = queue.complete_all(vec![entry]).await?;
+            return Ok(Completed { completed: completed.first() == Some(&true), follow_ups: Vec::new() });
+        }
+        first(queue.hand_off_all(vec![entry]).await?)
+    }
+
+    /// The entry of this item for [`Queue::release_all`].
+    pub fn releasing(&self) -> Release {
+        let mut entry = Release::new(self.id(), self.token());
+        entry.options.keep = self.lease.keep.map(|_| Duration::ZERO);
+        entry.lease = Some(self.lease.clone());
+        entry
+    }
+
+    /// Gives the item back and returns its state.
+    pub async fn release(&self, options: ReleaseOptions) -> Result<Released> {
+        first(self.queue().release_all(vec![self.releasing().with(options)]).await?)
+    }
+
+    /// Makes the item a dead letter with a last error, for a person to look at. False if the lease is lost.
+    pub async fn dead_letter(&self, reason: Option<&str>) -> Result<bool> {
+        let mut options = ReleaseOptions::new().dead();
+        options.error = reason.map(Into::into);
+        Ok(self.release(options).await? == Released::Dead)
+    }
+
+    /// Extends the lease to a duration from now, and returns the new deadline: `None` if the lease is lost. A heartbeat goes on with that
+    /// duration.
+    pub async fn extend(&self, duration: Duration) -> Result<Option<SystemTime>> {
+        let sent = Instant::now();
+        let lease = &self.lease;
+        let extend = async { first(lease.queue.extend_all(&[lease.extension(duration)]).await?) };
+        let deadline = lease.extend_by(duration, extend).await;
+        let beat = {
+            let mut state = lease.state();
+            if matches!(deadline, Ok(Some(_))) && sent >= state.asked_at {
+                // of two overlapping calls, the last sent counts (LQ-CLIENT-13)
+                (state.duration, state.asked_at) = (rounded(duration), sent);
+            }
+            state.beat.clone()
+        };
+        if matches!(deadline, Ok(None)) && !beat.as_ref().is_some_and(|beat| beat.is_ending()) {
+            lease.mark_lost();
+        }
+        if let Some(beat) = beat {
+            beat.reschedule();
+        }
+        deadline
+    }
+
+    /// Extends the lease in the background, every third of its duration, until the item is completed or released, the lease is lost (see
+    /// [`LeasedItem::lost`]), or the returned heartbeat is stopped.
+    pub fn heartbeat(&self) -> Arc<Heartbeat> {
+        let beat = self.queue().pool().beats.start(&self.lease);
+        self.lease.state().beat = Some(beat.clone());
+        beat
+    }
+
+    /// Lets the lease go on without this guard: the item comes back at its deadline.
+    pub fn forget(self) {
+        self.lease.forgotten.store(true, SeqCst);
+    }
+}
+
+impl Drop for LeasedItem {
+    fn drop(&mut self) {
+        let pool = self.queue().pool();
+        if self.lease.is_over() || self.lease.forgotten.load(SeqCst) || pool.closing.is_cancelled() {
+            return;
+        }
+        if let Some(beat) = &self.lease.state().beat {
+            beat.stop();
+        }
+        let (queue, entry) = (self.queue().clone(), self.releasing());
+        pool.spawn(async move { drop(queue.release_all(vec![entry]).await) });
+    }
+}
+
+/// Items that nobody has received yet: dropped, they go back as if they had not been leased.
+pub(crate) struct Unclaimed(pub(crate) Vec<LeasedItem>);
+
+impl Unclaimed {
+    pub(crate) fn claim(mut self) -> Vec<LeasedItem> {
+        std::mem::take(&mut self.0)
+    }
+
+    /// If it fails, they come back at their deadline.
+    pub(crate) async fn give_back(mut self) {
+        give_back_all(std::mem::take(&mut self.0)).await;
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        let items = std::mem::take(&mut self.0);
+        if let Some(first) = items.first() {
+            let pool = first.queue().pool().clone();
+            pool.spawn(give_back_all(items));
+        }
+    }
+}
+
+pub(crate) async fn give_back_all(items: Vec<LeasedItem>) {
+    let Some(queue) = items.first().map(|each| each.queue().clone()) else { return };
+    let entries = items.iter().map(|each| each.releasing().with(ReleaseOptions::new().uncounted())).collect();
+    items.into_iter().for_each(LeasedItem::forget);
+    let _ = queue.release_all(entries).await;
+}
+
+pub(crate) fn first<T>(answers: Vec<T>) -> Result<T> {
+    answers.into_iter().next().ok_or_else(|| Error::bad_reply("it is empty"))
+}

@@ -1,0 +1,240 @@
+//! Sends each call to the node that has its group, and follows redirections.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+use tokio::time::{Instant, sleep};
+
+use crate::conn::Conn;
+use crate::error::{Error, ErrorKind, Result};
+use crate::keys::group_of_key;
+use crate::link::Link;
+use crate::pool::Pool;
+use crate::script::Call;
+use crate::server::Node;
+
+/// How many MOVED and ASK one call follows.
+const MAX_REDIRECTS: u32 = 16;
+/// The pause after TRYAGAIN and CLUSTERDOWN doubles from the first to the second.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(20);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Which node of a cluster has which group, learned from MOVED: all keys of a group are in one slot (LQ-CLUSTER-1). A server that is no
+/// cluster never replies MOVED; then every group is on the first server that was given and can be reached.
+pub(crate) struct SlotTable {
+    given: Vec<Node>,
+    state: Mutex<Slots>,
+}
+
+#[derive(Default)]
+struct Slots {
+    moved: HashMap<Vec<u8>, Node>,
+    chosen: usize,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SlotTable {
+    pub(crate) fn new(given: Vec<Node>) -> SlotTable {
+        SlotTable { given, state: Mutex::default() }
+    }
+
+    fn node_of(&self, group: &[u8]) -> Node {
+        let state = locked(&self.state);
+        state.moved.get(group).unwrap_or(&self.given[state.chosen]).clone()
+    }
+
+    fn record_move(&self, group: &[u8], to: &Node) {
+        locked(&self.state).moved.insert(group.into(), to.clone());
+    }
+
+    /// Another node may know now which one has its groups.
+    fn mark_unreachable(&self, group: &[u8], gone: &Node) {
+        let mut state = locked(&self.state);
+        if state.moved.remove(group).is_none() && self.given[state.chosen].name == gone.name {
+            state.chosen = (state.chosen + 1) % self.given.len();
+        }
+    }
+
+    /// How many nodes a call may still try to reach: this one, and those that were given.
+    fn count_untried(&self, next: &Node, unreachable: &HashSet<String>) -> u32 {
+        let others = self.given.iter().filter(|each| each.name != next.name && !unreachable.contains(&each.name));
+        1 + others.count() as u32
+    }
+}
+
+/// One connection to each node that was needed.
+pub(crate) struct Router {
+    slots: Arc<SlotTable>,
+    limit: Duration,
+    pool: Weak<Pool>,
+    links: Mutex<Links>,
+}
+
+#[derive(Default)]
+struct Links {
+    by_name: HashMap<String, Arc<Link>>,
+    closed: bool,
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Router {
+    pub(crate) fn new(slots: Arc<SlotTable>, limit: Duration, pool: Weak<Pool>) -> Router {
+        Router { slots, limit, pool, links: Mutex::default() }
+    }
+
+    fn link(&self, to: &Node) -> Arc<Link> {
+        let mut links = locked(&self.links);
+        let closed = links.closed;
+        let made = || Arc::new(Link::new(to.clone(), self.pool.clone(), closed));
+        links.by_name.entry(to.name.clone()).or_insert_with(made).clone()
+    }
+
+    /// Connects to the node of a key, so that the next command is written at once.
+    pub(crate) async fn open(&self, key: &[u8]) -> Result<Arc<Conn>> {
+        self.link(&self.slots.node_of(group_of_key(key))).open(self.limit).await
+    }
+
+    /// Makes a call. It is sent again only after a reply that shows that it did not run (LQ-CLUSTER-3), or if it could not be sent.
+    pub(crate) async fn run(&self, call: &Call, limit: Duration) -> Result<Value> {
+        self.follow(&call.keys[0], limit, Request::Call(call)).await
+    }
+
+    /// Makes calls on keys of one slot, one right behind the other. It is for calls whose replies say nothing that is needed.
+    pub(crate) async fn run_all(&self, calls: &[Call], limit: Duration) -> Result<()> {
+        let Some(first) = calls.first() else { return Ok(()) };
+        self.follow(&first.keys[0], limit, Request::Calls(calls)).await.map(drop)
+    }
+
+    /// Sends a command on a key and follows redirections as `run` does.
+    pub(crate) async fn send(&self, key: &[u8], limit: Duration, command: &Cmd) -> Result<Value> {
+        self.follow(key, limit, Request::Command(command)).await
+    }
+
+    /// Sends a command on a key once. For blocks: their waiter looks again anyway.
+    pub(crate) async fn send_once(&self, key: &[u8], limit: Duration, command: &Cmd) -> Result<Value> {
+        self.open(key).await?.send(limit, command).await
+    }
+
+    /// Sends to the node of a key until a node replies to the command itself. Connecting, redirections, pauses and the reply share one
+    /// limit: that of connecting, and that of the reply (LQ-CLUSTER-5).
+    async fn follow(&self, key: &[u8], limit: Duration, request: Request<'_>) -> Result<Value> {
+        let mut following = Following::new(self, group_of_key(key), Instant::now() + self.limit + limit);
+        loop {
+            let result = match following.connect().await {
+                Ok(conn) => {
+                    let left = following.until.saturating_duration_since(Instant::now());
+                    request.send(&conn, following.asking, limit.min(left.max(Duration::from_millis(1)))).await
+                }
+                Err(error) => Err(error),
+            };
+            let error = match result {
+                Ok(found) => return Ok(found),
+                Err(error) => error,
+            };
+            if !error.is_definite() || Instant::now() >= following.until || !following.again(&error).await {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Closes the connection to a node if no reply is expected on it (LQ-CLIENT-21).
+    pub(crate) fn close_idle(&self, to: &str) {
+        let found = locked(&self.links).by_name.get(to).cloned();
+        if let Some(link) = found {
+            link.close_if_idle();
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        let mut links = locked(&self.links);
+        links.closed = true;
+        links.by_name.values().for_each(|each| each.close());
+    }
+}
+
+/// What is sent to a node.
+enum Request<'a> {
+    Call(&'a Call),
+    Calls(&'a [Call]),
+    Command(&'a Cmd),
+}
+
+impl Request<'_> {
+    async fn send(&self, conn: &Conn, asking: bool, limit: Duration) -> Result<Value> {
+        match self {
+            Request::Call(call) => conn.run(call, limit, asking).await,
+            Request::Command(command) => conn.send_asking((*command).clone(), limit, asking).await,
+            Request::Calls(calls) => conn.run_all(calls, limit, asking).await.map(|()| Value::Nil),
+        }
+    }
+}
+
+/// Where a call is on its way through the nodes of a cluster.
+struct Following<'a> {
+    router: &'a Router,
+    group: &'a [u8],
+    until: Instant,
+    next: Node,
+    asking: bool,
+    redirects: u32,
+    delay: Duration,
+    unreachable: HashSet<String>,
+}
+
+impl<'a> Following<'a> {
+    fn new(router: &'a Router, group: &'a [u8], until: Instant) -> Self {
+        let next = router.slots.node_of(group);
+        Following { router, group, until, next, asking: false, redirects: 0, delay: MIN_RETRY_DELAY, unreachable: HashSet::new() }
+    }
+
+    async fn connect(&self) -> Result<Arc<Conn>> {
+        let link = self.router.link(&self.next);
+        if let Some(conn) = link.ready() {
+            return Ok(conn);
+        }
+        let untried = self.router.slots.count_untried(&self.next, &self.unreachable);
+        link.open(self.until.saturating_duration_since(Instant::now()) / untried).await
+    }
+
+    /// Whether to send the call again after a definite error; `next` is then the node.
+    async fn again(&mut self, error: &Error) -> bool {
+        self.asking = error.code() == "ASK";
+        let slots = &self.router.slots;
+        match (error.kind(), error.code()) {
+            (ErrorKind::Server(_), "MOVED" | "ASK") => {
+                self.redirects += 1;
+                self.next = self.next.redirected(&error.to_string());
+                if !self.asking {
+                    slots.record_move(self.group, &self.next);
+                }
+                self.redirects <= MAX_REDIRECTS
+            }
+            (ErrorKind::Server(_), "TRYAGAIN" | "CLUSTERDOWN") => {
+                if Instant::now() + self.delay > self.until {
+                    return false;
+                }
+                sleep(self.delay).await;
+                self.delay = MAX_RETRY_DELAY.min(2 * self.delay);
+                self.next = slots.node_of(self.group);
+                true
+            }
+            (ErrorKind::Connection, _) => {
+                self.unreachable.insert(self.next.name.clone());
+                slots.mark_unreachable(self.group, &self.next);
+                self.next = slots.node_of(self.group);
+                !self.unreachable.contains(&self.next.name)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Servers to connect to.
+
+use std::time::Duration;
+
+use redis::{Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError, Value};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+use crate::conn::Conn;
+use crate::encoding::strings_of;
+use crate::error::{Error, Result};
+
+/// A server to connect to: its name for look-ups, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    info: ConnectionInfo,
+    sentinels: Option<Sentinels>,
+}
+
+/// Sentinels to ask for the primary of a name.
+#[derive(Clone, Debug)]
+pub(crate) struct Sentinels {
+    pub(crate) master: String,
+    pub(crate) nodes: Vec<ConnectionInfo>,
+}
+
+/// Reads the URL of a server. Errors do not name it, since it may hold a password (LQ-SAFE-3).
+pub(crate) fn info_of_url(text: &str) -> Result<ConnectionInfo> {
+    let Some(url) = redis::parse_redis_url(text) else {
+        return Err(Error::refused("the URL of the server starts with redis://, rediss:// or unix://"));
+    };
+    let is_unix = url.scheme().ends_with("unix");
+    if let Some((name, _)) = url.query_pairs().find(|(name, _)| !(is_unix && ["db", "user", "pass"].contains(&name.as_ref()))) {
+        return Err(Error::refused(format!("the query of the URL cannot set {name:.60}: give a redis::ConnectionInfo")));
+    }
+    if url.fragment().is_some() {
+        return Err(Error::refused("the URL of the server has a part behind #"));
+    }
+    url.into_connection_info()
+        .map_err(|_| Error::refused("the URL of the server is not valid: behind the host comes the number of a database"))
+}
+
+impl Node {
+    pub(crate) fn new(info: ConnectionInfo) -> Node {
+        Node { name: info.addr().to_string(), info, sentinels: None }
+    }
+
+    /// The primary that Sentinels know.
+    pub(crate) fn behind(info: ConnectionInfo, sentinels: Sentinels) -> Node {
+        Node { name: format!("sentinel {}", sentinels.master), info, sentinels: Some(sentinels) }
+    }
+
+    /// The same server at another address.
+    fn at(&self, host: &str, port: u16) -> Node {
+        Node::new(self.info.clone().set_addr(address_like(self.info.addr(), host, port)))
+    }
+
+    /// The node of `MOVED <slot> <host>:<port>`, or ASK. Without a host it is the host of the node that replied.
+    pub(crate) fn redirected(&self, text: &str) -> Node {
+        let address = text.split_whitespace().next_back().unwrap_or_default();
+        // an IPv6 address has colons (LQ-CLUSTER-4)
+        let Some((host, port)) = address.rsplit_once(':') else { return self.clone() };
+        let Ok(port) = port.parse() else { return self.clone() };
+        let own = match self.info.addr() {
+            ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => host.clone(),
+            _ => String::new(),
+        };
+        let host = host.trim_matches(['[', ']']);
+        self.at(if host.is_empty() { &own } else { host }, port)
+    }
+
+    /// Connects within the limit: to the primary, if Sentinels know it.
+    pub(crate) async fn dial(&self, limit: Duration) -> Result<Conn> {
+        match &self.sentinels {
+            None => dial(&self.info, limit).await,
+            Some(sentinels) => self.dial_behind(sentinels, limit).await,
+        }
+    }
+
+    async fn dial_behind(&self, sentinels: &Sentinels, limit: Duration) -> Result<Conn> {
+        let until = Instant::now() + limit;
+        let left = || until.saturating_duration_since(Instant::now());
+        let count = sentinels.nodes.len();
+        let why = format!("no Sentinel of {count} knows a primary that can be reached");
+        let mut last = Error::unavailable(why.clone());
+        for (at, each) in sentinels.nodes.iter().enumerate() {
+            // a part of the time for each, so that others are asked if one is silent (LQ-CLIENT-22)
+            let part = left() / (count - at + 1) as u32;
+            let found = match ask_sentinel(each, &sentinels.master, part).await {
+                Ok((host, port)) => dial_primary(&self.at(&host, port).info, left() / 2).await,
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(conn) => return Ok(conn),
+                Err(error) => last = Error::unavailable(why.clone()).because(error),
+            }
+        }
+        Err(last)
+    }
+}
+
+fn address_like(given: &ConnectionAddr, host: &str, port: u16) -> ConnectionAddr {
+    match given {
+        ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
+            ConnectionAddr::TcpTls { host: host.into(), port, insecure: *insecure, tls_params: tls_params.clone() }
+        }
+        _ => ConnectionAddr::Tcp(host.into(), port),
+    }
+}
+
+async fn ask_sentinel(info: &ConnectionInfo, master: &str, limit: Duration) -> Result<(String, u16)> {
+    let conn = dial(info, limit).await?;
+    let mut command = Cmd::new();
+    command.arg("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(master);
+    let words = strings_of(conn.send(limit, &command).await?).unwrap_or_default();
+    let text = |at: usize| words.get(at).and_then(|each| String::from_utf8(each.clone()).ok());
+    let port = text(1).and_then(|port| port.parse().ok());
+    text(0).zip(port).ok_or_else(|| Error::unavailable("the Sentinel does not know the primary"))
+}
+
+async fn dial_primary(info: &ConnectionInfo, limit: Duration) -> Result<Conn> {
+    let conn = dial(info, limit).await?;
+    let mut command = Cmd::new();
+    command.arg("ROLE");
+    match conn.send(limit, &command).await? {
+        Value::Array(words) if matches!(words.first(), Some(Value::BulkString(role)) if role == b"master") => Ok(conn),
+        _ => Err(Error::unavailable("the server is no primary")),
+    }
+}
+
+async fn dial(info: &ConnectionInfo, limit: Duration) -> Result<Conn> {
+    let connecting = connect(info);
+    match timeout(limit, connecting).await {
+        Err(_) => Err(Error::unavailable(format!("not connected within {limit:?}"))),
+        Ok(found) => found,
+    }
+}
+
+async fn connect(info: &ConnectionInfo) -> Result<Conn> {
+    let settings = info.redis_settings().clone().set_skip_set_lib_name().set_protocol(redis::ProtocolVersion::RESP2);
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port) => set_up(&settings, tcp(host, *port).await?).await,
+        #[cfg(unix)]
+        ConnectionAddr::Unix(path) => {
+            let stream = tokio::net::UnixStream::connect(path).await.map_err(|error| not_connected(&error))?;
+            set_up(&settings, stream).await
+        }
+        _ => Err(Error::refused("this kind of address needs a feature of the crate that is not switched on")),
+    }
+}
+
+async fn tcp(host: &str, port: u16) -> Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await.map_err(|error| not_connected(&error))?;
+    stream.set_nodelay(true).map_err(|error| not_connected(&error))?;
+    Ok(stream)
+}
+
+fn not_connected(error: &std::io::Error) -> Error {
+    Error::unavailable(format!("not connected: {error}"))
+}
+
+async fn set_up<S>(settings: &RedisConnectionInfo, stream: S) -> Result<Conn>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    Conn::over(settings, stream).await.map_err(refused_connection)
+}
+
+/// What the server replied is the cause, without its text: it may hold the password (3.5).
+fn refused_connection(error: RedisError) -> Error {
+    match Error::of_redis(&error) {
+        Some(reply) => {
+            let code = reply.code().to_owned();
+            Error::unavailable(format!("not connected: the server replied {code}")).because(reply.without_text())
+        }
+        None if error.kind() == redis::ErrorKind::AuthenticationFailed => {
+            Error::unavailable("not connected: the server refused user or password")
+        }
+        None => Error::unavailable(format!("not connected: {:?}", error.kind())),
+    }
+}
