@@ -27,6 +27,7 @@ ADAPTERS: Final = {
     "asyncio": (sys.executable, "-m", "conformance_adapter.asyncio_client"),
     "fork": (sys.executable, "-m", "conformance_adapter.sync_client", "fork"),
     "go": (str(ROOT / "go/bin/adapter"),),
+    "rust": (str(ROOT / "rust/target/debug/leaseq-adapter"),),
     "typescript": (str(ROOT / "tools/node.sh"), "node", str(ROOT / "typescript/dist/adapter/main.js")),
 }
 PROCESSORS: Final = 2

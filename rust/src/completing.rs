@@ -10,12 +10,13 @@ use crate::generated::codecs::*;
 use crate::generated::scripts::MAX_ENTRIES;
 use crate::heartbeat::{EndedLease, while_ending};
 use crate::item::{Completion, Extension, Release};
-use crate::lease::{LeasedItem, Unclaimed};
+use crate::lease::LeasedItem;
 use crate::lists::{chunks_of_hand_offs, collect, parts};
 use crate::queue::Queue;
 use crate::requests;
 use crate::script::Call;
 use crate::targets::{LeaseTarget, leased_items};
+use crate::unclaimed::Unclaimed;
 use crate::waiting::wait_for;
 
 /// A call of completions, prepared before the first is sent.

@@ -26,6 +26,7 @@ mod several;
 mod socket;
 mod stream;
 mod targets;
+mod unclaimed;
 mod waiting;
 
 pub use client::{Client, ClientBuilder};

@@ -10,10 +10,11 @@ use crate::error::{Error, ListResult, PartialError, Result};
 use crate::generated::scripts::MAX_ENTRIES;
 use crate::item::NewItem;
 use crate::keys::QueueKeys;
-use crate::lease::{LeasedItem, Unclaimed, first};
+use crate::lease::{LeasedItem, first};
 use crate::pool::Pool;
 use crate::requests;
 use crate::targets::{LeaseTarget, RoomTarget, missing_of};
+use crate::unclaimed::Unclaimed;
 use crate::waiting::{Target, wait_for};
 
 /// One queue: [`Client::queue`](crate::Client::queue) opens it. It is created on the server when the first item is added. The methods on

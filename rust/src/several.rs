@@ -11,10 +11,11 @@ use tokio_util::sync::CancellationToken;
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::generated::scripts::MAX_QUEUES;
-use crate::lease::{LeasedItem, Unclaimed};
+use crate::lease::LeasedItem;
 use crate::pool::Pool;
 use crate::queue::{Queue, Wait};
 use crate::targets::LeaseTarget;
+use crate::unclaimed::Unclaimed;
 use crate::waiting::{Decision, Look, Target, Waiting, detached, wait_for};
 
 impl Client {

@@ -38,6 +38,6 @@ struct Leased(VecDeque<LeasedItem>);
 
 impl Drop for Leased {
     fn drop(&mut self) {
-        drop(crate::lease::Unclaimed(std::mem::take(&mut self.0).into()));
+        drop(crate::unclaimed::Unclaimed(std::mem::take(&mut self.0).into()));
     }
 }

@@ -10,12 +10,13 @@ use crate::encoding::{Added, Words, bytes_of, number_of};
 use crate::error::{Error, Result};
 use crate::generated::codecs::*;
 use crate::keys::QueueKeys;
-use crate::lease::{Granted, LeasedItem, Unclaimed};
+use crate::lease::{Granted, LeasedItem};
 use crate::pool::WAIT_CAP;
 use crate::queue::Queue;
 use crate::requests;
 use crate::router::Router;
 use crate::script::Call;
+use crate::unclaimed::Unclaimed;
 use crate::waiting::{Look, Target};
 
 /// Items of the first queue, of several of one group, that has any.
