@@ -1,6 +1,7 @@
 package leaseq_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,12 +41,15 @@ func runProgram(t *testing.T, source, want string) {
 	if printed, err := exec.Command("go", "build", "-o", program, file).CombinedOutput(); err != nil {
 		t.Fatalf("%s\n%s", printed, source)
 	}
-	running := exec.Command(program)
+	limit := time.Minute
 	if want == "" {
-		time.AfterFunc(500*time.Millisecond, func() { _ = running.Process.Signal(os.Interrupt) })
-		want = "0 <nil>\n"
+		limit, want = 500*time.Millisecond, "0 <nil>\n"
 	}
-	if printed, err := running.CombinedOutput(); err != nil || string(printed) != want {
-		t.Errorf("%v: %s, not %s", err, printed, want)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	running := exec.CommandContext(ctx, program)
+	running.Cancel = func() error { return running.Process.Signal(os.Interrupt) }
+	if printed, _ := running.CombinedOutput(); !running.ProcessState.Success() || string(printed) != want {
+		t.Errorf("%v: %s, not %s", running.ProcessState, printed, want)
 	}
 }
