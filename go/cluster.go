@@ -66,6 +66,7 @@ func (t *slotTable) countUntried(next *node, unreachable map[string]bool) int {
 type router struct {
 	slots  *slotTable
 	limit  time.Duration
+	own    bool
 	broken func(*node)
 
 	mu     sync.Mutex
@@ -133,6 +134,10 @@ func (r *router) transaction(key string, limit time.Duration, commands ...[]stri
 	all := append(append([][]string{{"MULTI"}}, commands...), []string{"EXEC"})
 	var replies []rueidis.RedisMessage
 	err := r.follow(key, limit, func(c *conn, _ bool, left time.Duration) error {
+		if given, ok := c.client.(rueidis.Client); c.given && ok {
+			c = takeConn(given, true)
+			defer c.close()
+		}
 		results, err := c.doAll(left, all...)
 		if err != nil {
 			return err
@@ -238,7 +243,7 @@ func (r *router) link(to *node) *link {
 	defer r.mu.Unlock()
 	found := r.links[to.name]
 	if found == nil {
-		found = &link{node: to, limit: r.limit, broken: r.broken, closed: r.closed}
+		found = &link{node: to, limit: r.limit, own: r.own, broken: r.broken, closed: r.closed}
 		r.links[to.name] = found
 	}
 	return found

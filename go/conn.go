@@ -17,7 +17,11 @@ const slowestBytes = 32 * 1024
 // conn is one connection to one server: a rueidis client that connects once and repeats nothing. It decides of each failure whether the call
 // can have run.
 type conn struct {
-	client  rueidis.Client
+	client rueidis.CoreClient
+	// given: the client is the application's, or a connection of its pool. It knows the slots and has no socket of ours.
+	given   bool
+	closer  func()
+	closing sync.Once
 	socket  *socket
 	pending atomic.Int32
 	retired atomic.Bool
@@ -65,7 +69,7 @@ func dialConn(option rueidis.ClientOption, limit time.Duration) (*conn, error) {
 		}
 		return nil, unavailable(nil, "not connected: %v", err)
 	}
-	opened.client = client
+	opened.client, opened.closer = client, client.Close
 	return opened, nil
 }
 
@@ -74,7 +78,7 @@ func (c *conn) alive() bool { return !c.socket.dead.Load() && !c.retired.Load() 
 
 func (c *conn) close() {
 	c.socket.Close()
-	go c.client.Close()
+	c.closing.Do(func() { go c.closer() })
 }
 
 // retire lets no further call in. The replies that are under way still come.
@@ -101,17 +105,22 @@ func (c *conn) doAll(limit time.Duration, commands ...[]string) ([]rueidis.Redis
 	if c.socket.dead.Load() {
 		return nil, unavailable(nil, "not connected")
 	}
-	watch := c.watch(limit, commands)
+	ctx, cancel := context.Background(), func() {}
+	if c.given {
+		ctx, cancel = context.WithCancel(ctx)
+	}
+	defer cancel()
+	watch := c.watch(limit, commands, cancel)
 	defer watch.stop()
 	built := make([]rueidis.Completed, len(commands))
 	for i, words := range commands {
-		built[i] = c.client.B().Arbitrary(words[0]).Args(words[1:]...).Build()
+		built[i] = c.build(words)
 	}
 	var replies []rueidis.RedisResult
 	if len(built) == 1 {
-		replies = []rueidis.RedisResult{c.client.Do(context.Background(), built[0])}
+		replies = []rueidis.RedisResult{c.client.Do(ctx, built[0])}
 	} else {
-		replies = c.client.DoMulti(context.Background(), built...)
+		replies = c.client.DoMulti(ctx, built...)
 	}
 	for _, each := range replies {
 		if err := each.NonRedisError(); err != nil {
@@ -128,9 +137,9 @@ func (c *conn) done() {
 }
 
 func (c *conn) lost(err error, watch *replyWatch, commands [][]string) error {
-	c.socket.Close()
+	c.close()
 	c.report()
-	if errors.Is(err, errGone) || errors.Is(err, rueidis.ErrClosing) && !watch.late.Load() {
+	if errors.Is(err, errGone) {
 		return unavailable(nil, "not connected")
 	}
 	if watch.late.Load() {
@@ -172,24 +181,35 @@ type replyWatch struct {
 	begun time.Time
 	moved int64
 	late  atomic.Bool
+	mu    sync.Mutex
 	timer *time.Timer
+	// cancel ends a call of a client that was given: its connection is not ours to close.
+	cancel func()
 }
 
-func (c *conn) watch(limit time.Duration, commands [][]string) *replyWatch {
+func (c *conn) watch(limit time.Duration, commands [][]string, cancel func()) *replyWatch {
 	size := 0
 	for _, words := range commands {
 		for _, word := range words {
 			size += len(word)
 		}
 	}
-	w := &replyWatch{conn: c, limit: limit + transfer(int64(size)), begun: time.Now(), moved: c.socket.moved.Load()}
+	w := &replyWatch{conn: c, limit: limit + transfer(int64(size)), begun: time.Now(), moved: c.socket.moved.Load(), cancel: cancel}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.timer = time.AfterFunc(w.limit, w.check)
 	return w
 }
 
-func (w *replyWatch) stop() { w.timer.Stop() }
+func (w *replyWatch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer.Stop()
+}
 
 func (w *replyWatch) check() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	latest := w.begun.Add(w.limit + transfer(w.conn.socket.moved.Load()-w.moved))
 	renewed := time.Unix(0, w.conn.socket.last.Load()).Add(w.limit)
 	if left := min(time.Until(latest), time.Until(renewed)); left > 0 {
@@ -197,6 +217,7 @@ func (w *replyWatch) check() {
 		return
 	}
 	w.late.Store(true)
+	w.cancel()
 	w.conn.socket.Close()
 }
 

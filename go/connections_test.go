@@ -1,11 +1,13 @@
 package leaseq_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -121,4 +123,34 @@ func TestSentinelFindsThePrimary(t *testing.T) {
 	queue := client.MustQueue("q")
 	add(t, queue, "a")
 	lease(t, queue)
+}
+
+func TestClientOfTheApplication(t *testing.T) {
+	given, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{serverURL[len("redis://"):]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer given.Close()
+	client, err := leaseq.NewFrom(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue := queueOf(t, client)
+	time.AfterFunc(50*time.Millisecond, func() { _, _ = queue.Add(context.Background(), "a", []byte("x"), leaseq.Keep(time.Hour)) })
+	item, err := queue.Lease(t.Context(), time.Minute, leaseq.Wait(10*time.Second))
+	if err != nil || string(item.Data) != "x" {
+		t.Fatal(item, err)
+	}
+	if completed, err := item.Complete(t.Context(), leaseq.Result([]byte("y"))); err != nil || !completed {
+		t.Fatal(completed, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := queue.Lease(ctx, time.Minute, leaseq.Wait(leaseq.Forever)); !errors.Is(err, leaseq.ErrAborted) {
+		t.Fatal(err)
+	}
+	client.Close()
+	if err := given.Do(t.Context(), given.B().Ping().Build()).Error(); err != nil {
+		t.Fatal("the client of the application is closed:", err)
+	}
 }

@@ -9,6 +9,8 @@ import (
 type link struct {
 	node  *node
 	limit time.Duration
+	// own: of a client that is given, a connection of its own.
+	own bool
 	// broken is called when a connection broke or a reply was late.
 	broken func(*node)
 
@@ -66,7 +68,7 @@ func (l *link) open(limit time.Duration) (*conn, error) {
 }
 
 func (l *link) dial(opening *opening) {
-	opened, err := l.node.dial(l.limit)
+	opened, err := l.node.dial(l.limit, l.own)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.opening = nil

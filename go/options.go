@@ -119,3 +119,12 @@ func LastError(text string) ReleaseOption {
 func Dead() ReleaseOption { return releaseFunc(func(o *ReleaseOptions) { o.Dead = true }) }
 
 func pointer[T any](value T) *T { return &value }
+
+// Options joins several options of an item to add to one.
+func Options(options ...AddOption) AddOption {
+	return addFunc(func(s *addSettings) {
+		for _, each := range options {
+			each.applyAdd(s)
+		}
+	})
+}

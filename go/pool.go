@@ -49,14 +49,16 @@ func newPool(nodes []*node, limit time.Duration, log *slog.Logger) *pool {
 		settling: map[*router][]*call{}, registered: map[string]time.Time{},
 	}
 	p.closing, p.end = context.WithCancelCause(context.Background())
-	p.shared, p.heartbeats = p.dedicated(), p.dedicated()
+	p.shared, p.heartbeats = p.router(false), p.router(false)
 	p.beats = &heartbeats{byLease: map[string]*heartbeat{}}
 	return p
 }
 
 // dedicated is a separate connection. The caller closes it.
-func (p *pool) dedicated() *router {
-	return &router{slots: p.slots, limit: p.limit, broken: p.closeIdle, links: map[string]*link{}}
+func (p *pool) dedicated() *router { return p.router(true) }
+
+func (p *pool) router(own bool) *router {
+	return &router{slots: p.slots, limit: p.limit, own: own, broken: p.closeIdle, links: map[string]*link{}}
 }
 
 // acquire is a connection to block on. Give it back with release.

@@ -14,6 +14,8 @@ import (
 type node struct {
 	name   string
 	option rueidis.ClientOption
+	// given is the application's client, in place of options.
+	given rueidis.Client
 }
 
 // queryOptions are those that the query of a URL may set; rueidis ignores others.
@@ -59,7 +61,7 @@ func nodesOf(option rueidis.ClientOption) ([]*node, error) {
 		return nil, refused("calls go to the primary: leave out ReplicaOnly and SendToReplicas")
 	}
 	if option.Sentinel.MasterSet != "" {
-		return []*node{{"sentinel " + option.Sentinel.MasterSet, option}}, nil
+		return []*node{{name: "sentinel " + option.Sentinel.MasterSet, option: option}}, nil
 	}
 	var nodes []*node
 	for _, address := range option.InitAddress {
@@ -70,13 +72,13 @@ func nodesOf(option rueidis.ClientOption) ([]*node, error) {
 
 func nodeAt(option rueidis.ClientOption, address string) *node {
 	option.InitAddress = []string{address}
-	return &node{address, option}
+	return &node{name: address, option: option}
 }
 
 // redirected is the node of `MOVED <slot> <host>:<port>`, or ASK. Without a host it is the host of the node that replied.
 func redirected(text string, sender *node) *node {
 	words := strings.Fields(text)
-	if len(words) < 3 {
+	if len(words) < 3 || sender.given != nil {
 		return sender
 	}
 	address := words[len(words)-1]
@@ -95,7 +97,10 @@ func redirected(text string, sender *node) *node {
 }
 
 // dial connects to the node within the limit: to the primary, if Sentinels know it.
-func (n *node) dial(limit time.Duration) (*conn, error) {
+func (n *node) dial(limit time.Duration, own bool) (*conn, error) {
+	if n.given != nil {
+		return takeConn(n.given, own), nil
+	}
 	if n.option.Sentinel.MasterSet == "" {
 		return dialConn(n.option, limit)
 	}

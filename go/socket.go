@@ -38,6 +38,9 @@ func (s *socket) Write(p []byte) (int, error) {
 
 func (s *socket) Close() error {
 	s.dead.Store(true)
+	if s.Conn == nil { // of a client that was given
+		return nil
+	}
 	return s.Conn.Close()
 }
 
