@@ -27,6 +27,15 @@ def test_a_result_that_is_too_large(queue: Any) -> None:
     assert "LEASEQ_TOO_LARGE" in info.error
 
 
+def test_a_completion_that_is_to_keep_nothing_keeps_nothing(queue: Any) -> None:
+    """LQ-CLIENT-7: 0 of a call is no outcome, also of an item that was added with `keep`; without it the item decides."""
+    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], keep=60)
+    first, second = queue.lease_items(2, 30)
+    assert queue.complete(first, result=b"dropped", keep=0) is True
+    assert queue.complete(second, result=b"kept") is True
+    assert [outcome.state for outcome in queue.outcomes(["a", "b"])] == ["absent", "result"]
+
+
 def test_the_end_of_a_block_keeps_the_result(queue: Any) -> None:
     """LQ-CLIENT-7: item.result, where the item keeps it; where it does not, it is dropped."""
     queue.add_item(Item(b"x", id="a"), keep=60)

@@ -235,6 +235,34 @@ def test_all_that_is_held_is_extended_in_one_call(
         until(lambda: queue.stats().completed == 20)
 
 
+def test_a_longer_extension_by_a_handler_stays(queue: Any, flavour: ClientFlavour) -> None:
+    """LQ-CLIENT-13: the worker extends by what the handler asked for, and not back to its own time."""
+    queue.add_items([Item(b"", id="longer"), Item(b"", id="usual")])
+    latch = Latch()
+    stand = latch.handler(flavour)
+
+    async def handle_async(item: Any) -> None:
+        if item.id == "longer":
+            await item.queue.extend(item, 3 * HOUR)
+        await stand(item)  # type: ignore[misc]
+
+    def handle(item: Any) -> None:
+        if item.id == "longer":
+            item.queue.extend(item, 3 * HOUR)
+        stand(item)
+
+    handler = handle_async if flavour.name == "asyncio" else handle
+    with background_worker(flavour, queue, handler, concurrency=2, lease_secs=HOUR) as work:
+        latch.reached(2)
+        work.beat()
+        now = queue.stats().now
+        left = {listed.id: listed.time - now for listed in queue.list_items("leased").items}
+        assert left["longer"] > 2 * HOUR
+        assert left["usual"] <= HOUR
+        latch.open()
+        until(lambda: queue.stats().completed == 2)
+
+
 def test_a_handler_whose_item_was_removed_is_told(queue: Any, flavour: ClientFlavour) -> None:
     """LQ-CLIENT-4: in asyncio it is cancelled, in threads `lost` is true. The others go on."""
     queue.add_items([Item(b"", id="gone"), Item(b"", id="stays")])
