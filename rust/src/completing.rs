@@ -10,7 +10,7 @@ use crate::generated::codecs::*;
 use crate::generated::scripts::MAX_ENTRIES;
 use crate::heartbeat::{EndedLease, while_ending};
 use crate::item::{Completion, Extension, Release};
-use crate::lease::LeasedItem;
+use crate::leased_item::LeasedItem;
 use crate::lists::{chunks_of_hand_offs, collect, parts};
 use crate::queue::Queue;
 use crate::requests;

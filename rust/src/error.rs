@@ -80,6 +80,10 @@ impl Error {
         self
     }
 
+    pub(crate) fn cause(&self) -> Option<&Error> {
+        self.cause.as_deref()
+    }
+
     /// What cannot be sent.
     pub(crate) fn refused(why: impl Into<String>) -> Error {
         Error::new(ErrorKind::Script(ScriptError::BadArgument), true, why)

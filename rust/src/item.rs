@@ -5,7 +5,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::generated::codecs::{AddOptions, CompleteWithOptions, ReleaseOptions};
-use crate::lease::LeasedItem;
+use crate::leased_item::LeasedItem;
 use crate::queue::Queue;
 
 const MAX_ID_BYTES: usize = 256;

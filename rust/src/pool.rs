@@ -9,6 +9,7 @@ use redis::Value;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::error::Result;
 use crate::generated::scripts::WAIT_CAP_MS;
@@ -140,6 +141,11 @@ impl Pool {
         if tokio::runtime::Handle::try_current().is_ok() {
             self.tasks.spawn(task);
         }
+    }
+
+    /// Lets a close wait until the returned token is dropped.
+    pub(crate) fn hold_open(&self) -> TaskTrackerToken {
+        self.tasks.token()
     }
 
     /// Enters a queue in the registry, in the background. No call waits for it or fails by it (LQ-REGISTRY-3).

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::generated::scripts::MAX_QUEUES;
-use crate::lease::LeasedItem;
+use crate::leased_item::LeasedItem;
 use crate::pool::Pool;
 use crate::queue::{Queue, Wait};
 use crate::targets::LeaseTarget;

@@ -8,7 +8,7 @@ use futures_util::stream::try_unfold;
 
 use crate::error::Result;
 use crate::generated::codecs::ReleaseOptions;
-use crate::lease::LeasedItem;
+use crate::leased_item::LeasedItem;
 use crate::queue::{Queue, Wait};
 
 impl Queue {

@@ -1,7 +1,7 @@
 //! Leased items that nobody has received.
 
 use crate::generated::codecs::ReleaseOptions;
-use crate::lease::LeasedItem;
+use crate::leased_item::LeasedItem;
 
 /// Items that nobody has received yet: dropped, they go back as if they had not been leased.
 pub(crate) struct Unclaimed(pub(crate) Vec<LeasedItem>);

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use leaseq::{Added, Completed, Error, ErrorKind, ItemInfo, LeasedItem, Outcome, PartialError};
+use leaseq::{Added, Completed, Error, ErrorKind, HeldItem, ItemInfo, LeasedItem, Outcome, PartialError, WorkerInfo};
 use serde_json::{Value, json};
 
 use crate::arguments::b64;
@@ -82,6 +82,16 @@ pub fn outcome(id: &[u8], found: &Outcome) -> Value {
     json!({
         "id": b64(id), "state": found.state.as_str(), "created": micros(found.created), "ended": micros(found.ended),
         "attempt": found.attempt, "keep_ms": found.keep.as_millis() as u64, "content": b64(&found.content),
+    })
+}
+
+pub fn live_worker(found: &WorkerInfo) -> Value {
+    let item = |each: &HeldItem| json!({"queue": each.queue, "id": b64(each.id.as_bytes()), "attempt": each.attempt, "ms": each.ms});
+    let items: Vec<Value> = found.items.iter().map(item).collect();
+    json!({
+        "worker": found.id, "host": found.host, "pid": found.pid, "client": found.client, "started": micros(Some(found.started)),
+        "stopping": found.stopping, "concurrency": found.concurrency, "completed": found.completed, "queues": found.queues,
+        "held": found.held, "items": items,
     })
 }
 

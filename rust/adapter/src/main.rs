@@ -2,6 +2,7 @@
 
 mod arguments;
 mod forms;
+mod looping;
 mod methods;
 mod pipeline;
 mod session;
@@ -20,7 +21,7 @@ use forms::Failure;
 use session::Session;
 
 const CAPABILITIES: &str = "core blocking many fused heartbeat schedule expiry headers outcome handoff dead_letters limits many_queues cancel \
-                            look registry clean configure pipeline cluster";
+                            look registry clean configure pipeline cluster live_workers worker";
 
 struct Program {
     url: Mutex<String>,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, b64};
 use crate::forms::{self, Failure};
+use crate::looping;
 use crate::pipeline::pipeline;
 use crate::session::Session;
 
@@ -74,6 +75,9 @@ impl Call<'_> {
             }
             "queues" => Ok(json!({"queues": self.session.client.queues().await?})),
             "pipeline" => pipeline(self).await,
+            "work" => looping::work(self),
+            "live_workers" => looping::live_workers(self).await,
+            "handed_out" | "end_handlers" | "leave_off" | "finish" => looping::control(self, method).await,
             other => self.look(other).await,
         }
     }

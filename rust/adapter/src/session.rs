@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Arguments;
 use crate::forms::{self, Failure};
+use crate::looping::Loop;
 
 /// Handle of the queue, token and id.
 type LeaseKey = (String, String, Vec<u8>);
@@ -20,11 +21,12 @@ pub struct Session {
     leases: Mutex<HashMap<LeaseKey, Arc<LeasedItem>>>,
     /// Leases of the same token, which a server that plays a part can give: an item that is dropped is released.
     replaced: Mutex<Vec<Arc<LeasedItem>>>,
+    pub loops: Mutex<HashMap<String, Arc<Loop>>>,
 }
 
 impl Session {
     pub fn new(client: Client) -> Session {
-        Session { client, queues: Mutex::default(), leases: Mutex::default(), replaced: Mutex::default() }
+        Session { client, queues: Mutex::default(), leases: Mutex::default(), replaced: Mutex::default(), loops: Mutex::default() }
     }
 
     pub fn open(&self, handle: &str, name: &str, group: Option<&str>) -> Result<(), Failure> {
