@@ -62,7 +62,7 @@ demo: setup ## the queue at work, live in the terminal, on a server of its own; 
 # -- tests: three commands. Steps joined by + run side by side.
 
 TEST_STEPS := lint+typescript+vectors+conformance-python pytest
-REST_STEPS := docs+vectors-core+conformance-others go typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
+REST_STEPS := docs+vectors-core+conformance-others go rust typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
 
 .PHONY: list-steps
 list-steps: # for .ci/run, which looks whether each has run
@@ -167,6 +167,7 @@ typescript-build: $(NODE_MODULES)
 typescript-compat: typescript-build servers-newest $(COMPAT_MODULES) ## the npm package in Node 20 to 24, Bun, Deno, bundled, in CommonJS, and its types
 	tools/node.sh node --test --test-reporter=spec --test-concurrency=2 --test-timeout=180000 typescript/compat/compat.test.js typescript/compat/examples.test.js
 
+CARGO ?= $(firstword $(shell command -v cargo) $(HOME)/.cargo/bin/cargo)
 STATICCHECK ?= v0.8.2
 
 .PHONY: go
@@ -175,6 +176,16 @@ go: servers-newest ## the Go client: gofmt, vet, staticcheck, its tests with the
 	cd go && ../tools/go.sh go vet ./...
 	cd go && ../tools/go.sh go run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	cd go && ../tools/go.sh go test -race -count=1 ./...
+
+.PHONY: rust
+rust: servers-newest ## the Rust client: rustfmt, clippy, its tests and those of its README on one server
+	cd rust && $(CARGO) fmt --all --check
+	cd rust && $(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	cd rust && $(CARGO) test --locked --workspace
+
+.PHONY: rust-build
+rust-build: # its adapter
+	cd rust && $(CARGO) build --locked --workspace
 
 .PHONY: go-build
 go-build: setup # its adapter
@@ -205,8 +216,8 @@ conformance-python: servers-newest # the Python client through the conformance s
 	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters python
 
 .PHONY: conformance-others
-conformance-others: servers typescript-build go-build # the other clients through the conformance suite
-	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters asyncio,typescript,go
+conformance-others: servers typescript-build go-build rust-build # the other clients through the conformance suite
+	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters asyncio,typescript,go,rust
 	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters fork --case 'jobs/*'
 
 .PHONY: jobs-conformance
@@ -214,8 +225,8 @@ jobs-conformance: servers-newest ## the Python client through the cases of jobs:
 	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters python,asyncio,fork --case 'jobs/*'
 
 .PHONY: conformance
-conformance: servers typescript-build go-build ## every client through the conformance suite, on the core servers
-	$(CONFORMANCE) --servers $(CORE_SERVERS) --adapters python,asyncio,typescript,go
+conformance: servers typescript-build go-build rust-build ## every client through the conformance suite, on the core servers
+	$(CONFORMANCE) --servers $(CORE_SERVERS) --adapters python,asyncio,typescript,go,rust
 
 .PHONY: conformance-selftest
 conformance-selftest: setup typescript-build ## the conformance suite judged: seeded bugs and mutants must fail; prints the score
@@ -322,5 +333,5 @@ servers-all: setup ## fetch every server that `make test-nightly` needs (about 4
 .PHONY: clean
 clean: ## remove .venv, .servers, caches and build results
 	rm -rf .venv .venvs .pythons .servers .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build
-	rm -rf typescript/node_modules typescript/compat/node_modules typescript/dist go/bin
+	rm -rf typescript/node_modules typescript/compat/node_modules typescript/dist go/bin rust/target
 	find python lua cleaner conformance-tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

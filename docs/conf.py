@@ -47,7 +47,7 @@ copybutton_exclude = ".linenos, .gp, .go"  # what a program prints
 
 NAVIGATION = {
     "docs/index": {
-        "Get started": "quickstart jobs typescript typescript-jobs go concepts",
+        "Get started": "quickstart jobs typescript typescript-jobs go rust concepts",
         "Guides": "worker delays priorities attempts expiry outcomes handoff limits cancelling headers",
         "How to": "fastapi django fastify forks deployment",
         "Operating": "operations backups upgrading worker-processes cleaner doctor transfer embedded",

@@ -61,3 +61,8 @@ pub use worker_settings::WorkerBuilder;
 
 /// The version of this crate.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The programs of the README are compiled as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

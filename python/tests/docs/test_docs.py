@@ -80,7 +80,7 @@ def of(kind: str) -> list[Block]:
 
 
 def test_every_block_is_of_a_kind_that_is_known() -> None:
-    assert {block.kind for block in BLOCKS} == {"python", "sh", "ts", "js", "go"} | NOT_CODE
+    assert {block.kind for block in BLOCKS} == {"python", "sh", "ts", "js", "go", "rust"} | NOT_CODE
 
 
 @pytest.mark.slow

@@ -21,8 +21,8 @@ PAGES: Final = [
     ROOT / "spec" / "08-failures.md",
     *sorted((ROOT / "cleaner").rglob("*.md")),
 ]
-NOT_PASTED: Final = {"output", "py", "go"}
-"""Programs in Go are run by `make go` (pages_test.go)."""
+NOT_PASTED: Final = {"output", "py", "go", "rust"}
+"""Programs in Go are run by `make go` (pages_test.go), those in Rust by `make rust` (tests/pages.rs)."""
 RUN_BY_KIND: Final = {
     "python": "docs/test_docs.py::test_python_runs_as_written",
     "ts": "docs/test_docs.py::test_typescript_runs_as_written",

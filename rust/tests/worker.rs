@@ -1,0 +1,129 @@
+//! The worker on a real server.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use common::{Server, add, eventually, queue};
+use leaseq::{AddOptions, HandlerError, NewItem, OutcomeState, Queue, State, Task, Wait, Worker};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn start(worker: &Worker) -> tokio::task::JoinHandle<usize> {
+    let worker = worker.clone();
+    tokio::spawn(async move { worker.run().await.expect("it ends well") })
+}
+
+async fn state_of(queue: &Queue, id: &str) -> State {
+    queue.inspect(&[id]).await.unwrap()[0].state
+}
+
+#[tokio::test]
+async fn a_worker_completes_what_its_handler_returned_from() {
+    let server = Server::start();
+    let client = server.client();
+    let queue = queue(&client);
+    let worker = client
+        .worker([queue.clone()])
+        .concurrency(4)
+        .lease_ahead(2)
+        .build(|task: Task| async move {
+            task.complete_as(task.completion().result(format!("done with {}", task.id())));
+            Ok(())
+        })
+        .unwrap();
+    let running = start(&worker);
+    let items: Vec<NewItem> = (0..50).map(|n| NewItem::new(format!("{n}"), "").with(AddOptions::new().keep(MINUTE))).collect();
+    queue.add_all(&items, Wait::No).await.unwrap();
+    let outcome = queue.wait_outcome("49", Wait::For(MINUTE)).await.unwrap();
+    assert_eq!((outcome.state, outcome.content), (OutcomeState::Result, b"done with 49".to_vec()));
+    eventually("all are done", || async { queue.stats().await.unwrap()["items"] == 0 }).await;
+    worker.stop();
+    assert_eq!(running.await.unwrap(), 50);
+    assert!(client.live_workers().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn failures_and_panics_bring_an_item_back_until_its_last_attempt() {
+    let server = Server::start();
+    let client = server.client();
+    let queue = queue(&client);
+    add(&queue, &["fails", "panics", "never"]).await;
+    let worker = client
+        .worker([queue.clone()])
+        .attempts(2)
+        .backoff(|_| Duration::ZERO)
+        .build(|task: Task| async move {
+            match task.id() {
+                "fails" => Err(std::io::Error::other("no such order"))?,
+                "panics" => panic!("out of luck"),
+                _ => Err(HandlerError::DeadLetter("never again".into())),
+            }
+        })
+        .unwrap();
+    let running = start(&worker);
+    eventually("all are dead", || async { queue.stats().await.unwrap()["dead"] == 3 }).await;
+    worker.stop();
+    assert_eq!(running.await.unwrap(), 0);
+    let found = queue.inspect(&["fails", "panics", "never"]).await.unwrap();
+    let told: Vec<_> = found.iter().map(|each| (each.attempt, String::from_utf8_lossy(&each.error).into_owned())).collect();
+    assert_eq!(told, [(2, "no such order".into()), (2, "panic: out of luck".into()), (1, "never again".into())]);
+}
+
+/// Counts how many of it were dropped: the future of a handler that holds one was.
+struct Dropped(Arc<AtomicUsize>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn the_future_of_a_handler_is_dropped_when_the_lease_is_lost_or_the_grace_is_over() {
+    let server = Server::start();
+    let client = server.client();
+    let queue = queue(&client);
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let held = dropped.clone();
+    let worker = client
+        .worker([queue.clone()])
+        .concurrency(2)
+        .lease_for(Duration::from_millis(600))
+        .build(move |_| {
+            let guard = Dropped(held.clone());
+            async move {
+                let _guard = guard;
+                std::future::pending().await
+            }
+        })
+        .unwrap();
+    let running = start(&worker);
+    add(&queue, &["lost", "slow"]).await;
+    eventually("both are leased", || async { queue.stats().await.unwrap()["leased"] == 2 }).await;
+    queue.remove(&["lost"]).await.unwrap();
+    eventually("one was dropped", || async { dropped.load(SeqCst) == 1 }).await;
+    worker.stop_within(Duration::from_millis(50));
+    assert_eq!(running.await.unwrap(), 0);
+    assert_eq!((dropped.load(SeqCst), state_of(&queue, "slow").await), (2, State::Ready));
+    assert_eq!(queue.inspect(&["slow"]).await.unwrap()[0].attempt, 0);
+}
+
+#[tokio::test]
+async fn a_worker_outlives_its_server() {
+    let server = Server::start();
+    let client = server.client();
+    let queue = queue(&client);
+    let worker = client.worker([queue.clone()]).build(|_| async { Ok(()) }).unwrap();
+    let running = start(&worker);
+    let port = server.url.rsplit(':').next().unwrap().parse().unwrap();
+    drop(server);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let _again = Server::start_at(port);
+    add(&queue, &["a"]).await;
+    eventually("it is completed", || async { queue.stats().await.is_ok_and(|found| found["items"] == 0) }).await;
+    worker.stop();
+    assert_eq!(running.await.unwrap(), 1);
+}
