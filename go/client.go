@@ -128,6 +128,15 @@ func (c *Client) LeaseAny(ctx context.Context, queues []*Queue, duration time.Du
 func (c *Client) leaseOfGroups(ctx context.Context, targets []*target[[]*LeasedItem], timeout time.Duration) ([]*LeasedItem, bool, error) {
 	timeoutAt := after(time.Now(), timeout)
 	checks := make([]checked[[]*LeasedItem], len(targets))
+	conns := make([]*router, len(targets))
+	raced := false
+	defer func() {
+		for _, each := range conns {
+			if each != nil && !raced {
+				c.pool.release(each, nil, false)
+			}
+		}
+	}()
 	for i, each := range targets {
 		if ctx.Err() != nil {
 			return nil, false, aborted(ctx)
@@ -140,12 +149,17 @@ func (c *Client) leaseOfGroups(ctx context.Context, targets []*target[[]*LeasedI
 			return (&waiting[[]*LeasedItem]{target: each, pool: c.pool}).unlessAborted(ctx, look.found)
 		}
 		checks[i] = look
+		if timeout > 0 { // connects while the next groups are asked
+			conns[i] = c.pool.acquire()
+			c.pool.tasks.run(func() { _ = conns[i].open(each.block[1]) })
+		}
 	}
-	return c.race(ctx, targets, checks, time.Until(timeoutAt))
+	raced = true
+	return c.race(ctx, targets, checks, conns, time.Until(timeoutAt))
 }
 
 // race lets each group block on a separate connection. The first that finds items ends the others.
-func (c *Client) race(ctx context.Context, targets []*target[[]*LeasedItem], checks []checked[[]*LeasedItem], timeout time.Duration) ([]*LeasedItem, bool, error) {
+func (c *Client) race(ctx context.Context, targets []*target[[]*LeasedItem], checks []checked[[]*LeasedItem], conns []*router, timeout time.Duration) ([]*LeasedItem, bool, error) {
 	decided, decide := context.WithCancelCause(ctx)
 	defer decide(nil)
 	var (
@@ -165,7 +179,7 @@ func (c *Client) race(ctx context.Context, targets []*target[[]*LeasedItem], che
 	}
 	for i, each := range targets {
 		all.Go(func() {
-			wait := &waiting[[]*LeasedItem]{target: each, pool: c.pool, accept: accept}
+			wait := &waiting[[]*LeasedItem]{target: each, pool: c.pool, conn: conns[i], accept: accept}
 			items, ok, err := wait.run(decided, timeout, &checks[i])
 			mu.Lock()
 			defer mu.Unlock()

@@ -77,6 +77,7 @@ func dialConn(option rueidis.ClientOption, limit time.Duration) (*conn, error) {
 func (c *conn) alive() bool { return !c.socket.dead.Load() && !c.retired.Load() }
 
 func (c *conn) close() {
+	c.once.Do(func() {}) // what is closed is not broken
 	c.socket.Close()
 	c.closing.Do(func() { go c.closer() })
 }
@@ -137,8 +138,8 @@ func (c *conn) done() {
 }
 
 func (c *conn) lost(err error, watch *replyWatch, commands [][]string) error {
-	c.close()
 	c.report()
+	c.close()
 	if errors.Is(err, errGone) {
 		return unavailable(nil, "not connected")
 	}

@@ -124,7 +124,10 @@ func finish(c *methodCall) (any, error) {
 	case <-c.ctx.Done():
 		return nil, leaseq.ErrAborted
 	}
-	return object{"completed": l.completed}, l.err
+	if l.err != nil {
+		return nil, l.err
+	}
+	return object{"completed": l.completed}, nil
 }
 
 func liveWorkers(c *methodCall) (any, error) {
