@@ -90,7 +90,7 @@ func (r *itemRun) run(place <-chan struct{}) bool {
 		r.finish()
 		return false
 	}
-	stop := context.AfterFunc(r.lostContext(), func() { r.reportLoss() })
+	stop := r.watchLoss()
 	err := r.runHandler()
 	stop()
 	if !r.begin() {
@@ -104,23 +104,18 @@ func (r *itemRun) run(place <-chan struct{}) bool {
 	return r.complete()
 }
 
-// lostContext ends the handler's context when the lease is lost.
-func (r *itemRun) lostContext() context.Context {
-	lost, cancel := r.item.WithContext(r.ctx)
-	context.AfterFunc(lost, func() {
-		cause := context.Cause(lost)
-		cancel()
-		r.cancel(cause)
-	})
-	found, end := context.WithCancel(context.Background())
+// watchLoss reports the loss of the lease and ends the handler's context then, until the returned function is called.
+func (r *itemRun) watchLoss() (stop func()) {
+	done := make(chan struct{})
 	go func() {
 		select {
 		case <-r.item.Lost():
-			end()
-		case <-r.over:
+			r.reportLoss()
+			r.cancel(r.item.lostFor)
+		case <-done:
 		}
 	}()
-	return found
+	return func() { close(done) }
 }
 
 // begin takes the item for the calls that end it, and stops its extensions (LQ-WORK-5).

@@ -197,14 +197,15 @@ func (w *Worker) Run(ctx context.Context) (int, error) {
 	w.stopOver()
 	w.giveBackRest()
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.grace != nil {
 		w.grace.Stop()
 	}
-	if w.presence != nil {
-		w.presence.end()
+	presence, completed := w.presence, w.completed
+	w.mu.Unlock()
+	if presence != nil {
+		presence.end() // a report that is under way asks for the status
 	}
-	return w.completed, err
+	return completed, err
 }
 
 func (w *Worker) announce() {
