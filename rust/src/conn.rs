@@ -218,6 +218,24 @@ impl Conn {
         Ok(())
     }
 
+    /// Sends commands in one transaction, and returns the reply to EXEC.
+    #[cfg(feature = "jobs")]
+    pub(crate) async fn transaction(&self, commands: &[Cmd], limit: Duration) -> Result<Value> {
+        let word = |name: &str| {
+            let mut command = Cmd::new();
+            command.arg(name);
+            command
+        };
+        let mut all = vec![word("MULTI")];
+        all.extend_from_slice(commands);
+        all.push(word("EXEC"));
+        let mut replies = self.send_all(limit, all).await?;
+        let last = replies.pop().unwrap_or_else(|| Err(Error::bad_reply("there is none")));
+        // why the transaction was refused is in the first reply that is an error
+        replies.into_iter().collect::<Result<Vec<Value>>>().map_err(Error::definite)?;
+        last
+    }
+
     pub(crate) async fn send_asking(&self, command: Cmd, limit: Duration, asking: bool) -> Result<Value> {
         if !asking {
             return self.send(limit, &command).await;

@@ -84,6 +84,12 @@ impl Error {
         self.cause.as_deref()
     }
 
+    #[cfg(feature = "jobs")]
+    pub(crate) fn definite(mut self) -> Error {
+        self.definite = true;
+        self
+    }
+
     /// What cannot be sent.
     pub(crate) fn refused(why: impl Into<String>) -> Error {
         Error::new(ErrorKind::Script(ScriptError::BadArgument), true, why)

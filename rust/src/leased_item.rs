@@ -104,6 +104,13 @@ impl LeasedItem {
         self.lease.state().deadline
     }
 
+    /// When it was leased or last extended, by the server's clock.
+    #[cfg(feature = "jobs")]
+    pub(crate) fn leased_at(&self) -> SystemTime {
+        let state = self.lease.state();
+        state.deadline.and_then(|deadline| deadline.checked_sub(state.duration)).unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+
     /// True while the lease is held: no call ended it, it was not found lost, and its time, counted from before the call that leased or
     /// extended it, is not over (LQ-CLIENT-3).
     pub fn is_held(&self) -> bool {

@@ -13,6 +13,8 @@ mod heartbeat;
 mod hooks;
 mod item;
 mod item_run;
+#[cfg(feature = "jobs")]
+pub mod jobs;
 mod keys;
 mod lease;
 mod leased_item;

@@ -120,6 +120,12 @@ impl Router {
         self.follow(key, limit, Request::Command(command)).await
     }
 
+    /// Sends commands on keys of one slot in one transaction, and returns the reply to EXEC.
+    #[cfg(feature = "jobs")]
+    pub(crate) async fn transaction(&self, key: &[u8], limit: Duration, commands: &[Cmd]) -> Result<Value> {
+        self.follow(key, limit, Request::Transaction(commands)).await
+    }
+
     /// Sends a command on a key once. For blocks: their waiter looks again anyway.
     pub(crate) async fn send_once(&self, key: &[u8], limit: Duration, command: &Cmd) -> Result<Value> {
         self.open(key).await?.send(limit, command).await
@@ -167,6 +173,8 @@ enum Request<'a> {
     Call(&'a Call),
     Calls(&'a [Call]),
     Command(&'a Cmd),
+    #[cfg(feature = "jobs")]
+    Transaction(&'a [Cmd]),
 }
 
 impl Request<'_> {
@@ -174,6 +182,8 @@ impl Request<'_> {
         match self {
             Request::Call(call) => conn.run(call, limit, asking).await,
             Request::Command(command) => conn.send_asking((*command).clone(), limit, asking).await,
+            #[cfg(feature = "jobs")]
+            Request::Transaction(commands) => conn.transaction(commands, limit).await,
             Request::Calls(calls) => conn.run_all(calls, limit, asking).await.map(|()| Value::Nil),
         }
     }

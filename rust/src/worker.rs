@@ -166,7 +166,7 @@ impl Worker {
 
     async fn lease_until_stopped(&self, tasks: &TaskTracker) -> Result<()> {
         let shared = &self.shared;
-        let (mut failures, mut has_leased, mut turn) = (0, false, 0);
+        let (mut failures, mut has_leased, mut turn, mut prepared) = (0, false, 0, false);
         while !shared.stopping.is_cancelled() {
             let free = (shared.settings.concurrency + shared.settings.ahead).saturating_sub(shared.runs().len());
             if free == 0 {
@@ -177,7 +177,13 @@ impl Worker {
                 continue;
             }
             let leased = tokio::select! {
-                leased = self.lease_once(free.min(MAX_ENTRIES), &mut turn, tasks) => leased,
+                leased = async {
+                    if let Some(prepare) = shared.settings.prepare.as_ref().filter(|_| !prepared) {
+                        prepare().await?;
+                    }
+                    prepared = true;
+                    self.lease_once(free.min(MAX_ENTRIES), &mut turn, tasks).await
+                } => leased,
                 () = shared.stopping.cancelled() => return Ok(()),
             };
             match leased {

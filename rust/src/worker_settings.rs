@@ -1,6 +1,7 @@
 //! How a worker works.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +26,11 @@ pub(crate) struct Settings {
     pub(crate) policy: RetryPolicy,
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
     pub(crate) announce: bool,
+    /// Called before the first lease, again while the server is away.
+    pub(crate) prepare: Option<Prepare>,
 }
+
+pub(crate) type Prepare = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
 
 /// How a worker is made: [`Client::worker`].
 pub struct WorkerBuilder {
@@ -56,6 +61,7 @@ impl Client {
             policy: RetryPolicy { attempts: 25, backoff: Box::new(backoff) },
             hooks: None,
             announce: true,
+            prepare: None,
         };
         WorkerBuilder { client: self.clone(), queues: queues.into_iter().collect(), settings }
     }
@@ -126,6 +132,31 @@ impl WorkerBuilder {
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.settings.id = id.into();
         self
+    }
+
+    #[cfg(feature = "jobs")]
+    pub(crate) fn queues(&self) -> &[Queue] {
+        &self.queues
+    }
+
+    #[cfg(feature = "jobs")]
+    pub(crate) fn with_queues(mut self, more: Vec<Queue>) -> Self {
+        self.queues.extend(more);
+        self
+    }
+
+    #[cfg(feature = "jobs")]
+    pub(crate) fn prepare(
+        mut self,
+        prepare: impl Fn() -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.prepare = Some(Box::new(prepare));
+        self
+    }
+
+    #[cfg(feature = "jobs")]
+    pub(crate) fn name(&self) -> &str {
+        &self.settings.id
     }
 
     /// Makes the worker. When the future of the handler returns `Ok`, its item is completed; an error or a panic is a failed attempt. The

@@ -2,6 +2,8 @@
 
 mod arguments;
 mod forms;
+mod job_worker;
+mod jobs;
 mod looping;
 mod methods;
 mod pipeline;
@@ -21,7 +23,7 @@ use forms::Failure;
 use session::Session;
 
 const CAPABILITIES: &str = "core blocking many fused heartbeat schedule expiry headers outcome handoff dead_letters limits many_queues cancel \
-                            look registry clean configure pipeline cluster live_workers worker";
+                            look registry clean configure pipeline cluster live_workers worker jobs job_chains job_worker job_schedules";
 
 struct Program {
     url: Mutex<String>,
@@ -31,6 +33,13 @@ struct Program {
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let words: Vec<String> = std::env::args().collect();
+    if let [_, name, config] = &words[..]
+        && name == "job-worker"
+    {
+        runtime.block_on(job_worker::run(config)).expect("the worker ends well");
+        std::process::exit(0);
+    }
     let program = Rc::new(Program { url: Mutex::default(), session: Mutex::default(), running: Mutex::default() });
     tokio::task::LocalSet::new().block_on(&runtime, program.serve());
     std::process::exit(0);
@@ -85,7 +94,11 @@ impl Program {
                 self.begin()?;
                 let capabilities: Vec<&str> = CAPABILITIES.split_whitespace().collect();
                 let client = json!({"name": "leaseq", "version": leaseq::VERSION, "language": "Rust"});
-                Ok(json!({"protocol": 3, "client": client, "capabilities": capabilities, "scripts": leaseq::script_digests()}))
+                let own = std::env::current_exe().map_err(|error| Failure::harness(error.to_string()))?;
+                Ok(json!({
+                    "protocol": 3, "client": client, "capabilities": capabilities, "scripts": leaseq::script_digests(),
+                    "job_worker": [own.to_string_lossy(), "job-worker"],
+                }))
             }
             "open" => {
                 self.session()?.open(text("queue"), text("name"), request["group"].as_str())?;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, b64};
 use crate::forms::{self, Failure};
+use crate::jobs;
 use crate::looping;
 use crate::pipeline::pipeline;
 use crate::session::Session;
@@ -75,6 +76,10 @@ impl Call<'_> {
             }
             "queues" => Ok(json!({"queues": self.session.client.queues().await?})),
             "pipeline" => pipeline(self).await,
+            "enqueue" => jobs::enqueue(self).await,
+            "job" => jobs::job(self).await,
+            "job_result" => jobs::result(self).await,
+            "cancel_job" => jobs::cancel(self).await,
             "work" => looping::work(self),
             "live_workers" => looping::live_workers(self).await,
             "handed_out" | "end_handlers" | "leave_off" | "finish" => looping::control(self, method).await,

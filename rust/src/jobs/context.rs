@@ -1,0 +1,114 @@
+//! What a function knows of its job, and the note about a running job (LQ-JOB-10).
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use redis::Cmd;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::item_run::Task;
+use crate::jobs::failure::unix_ms;
+
+/// How often a note is written at most. A job that is over by then has none.
+const NOTE_INTERVAL: Duration = Duration::from_millis(250);
+const NOTE_LIFE: Duration = Duration::from_secs(600);
+
+/// What a function knows of its job.
+#[derive(Clone, Debug)]
+pub struct Context {
+    task: Task,
+    attempt: i64,
+    pub(crate) time_over: CancellationToken,
+    progress: Arc<Mutex<Progress>>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    told: Option<(f64, Option<f64>)>,
+    changed: bool,
+}
+
+impl Context {
+    pub(crate) fn new(task: &Task, attempt: i64) -> Context {
+        Context { task: task.clone(), attempt, time_over: CancellationToken::new(), progress: Arc::default() }
+    }
+
+    /// The item of the job, with its id, headers and token.
+    pub fn item(&self) -> &crate::LeasedItem {
+        &self.task
+    }
+
+    /// The number of this attempt, from 1.
+    pub fn attempt(&self) -> i64 {
+        self.attempt
+    }
+
+    /// Tells clients that look at the job how much is done, and of how much.
+    pub fn progress(&self, done: f64, total: Option<f64>) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.told = Some((done, total));
+        progress.changed = true;
+    }
+
+    /// Waits until the time limit of the attempt is over: a second later the future of the function is dropped.
+    pub async fn time_over(&self) {
+        self.time_over.cancelled().await;
+    }
+
+    /// Waits until the worker is stopped.
+    pub async fn stopping(&self) {
+        self.task.stopping().await;
+    }
+
+    /// Writes the note about the job again and again. When this future is dropped, the note is deleted.
+    pub(crate) async fn write_notes(&self, worker: &str, started: SystemTime) {
+        let key = self.task.queue().keys().key(&format!("job:{}", self.task.id()));
+        let mut note = Note { task: &self.task, key, written: None };
+        loop {
+            sleep(NOTE_INTERVAL).await;
+            let mut text = json!({"v": 1, "token": self.task.token(), "worker": worker, "started": unix_ms(started)});
+            let changed = {
+                let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((done, total)) = progress.told {
+                    text["done"] = number(done);
+                    if let Some(total) = total {
+                        text["total"] = number(total);
+                    }
+                }
+                std::mem::take(&mut progress.changed)
+            };
+            if changed || note.written.is_none_or(|written| written.elapsed() > NOTE_LIFE / 3) {
+                note.written = Some(Instant::now());
+                let mut command = Cmd::new();
+                command.arg("SET").arg(&note.key).arg(text.to_string()).arg("PX").arg(NOTE_LIFE.as_millis() as u64);
+                let pool = self.task.queue().pool();
+                let _ = pool.shared.send(&note.key, pool.limit, &command).await;
+            }
+        }
+    }
+}
+
+/// A whole number as one.
+fn number(given: f64) -> serde_json::Value {
+    if given.fract() == 0.0 && given.abs() < 9e15 { json!(given as i64) } else { json!(given) }
+}
+
+struct Note<'a> {
+    task: &'a Task,
+    key: Vec<u8>,
+    written: Option<Instant>,
+}
+
+impl Drop for Note<'_> {
+    fn drop(&mut self) {
+        if self.written.is_some() {
+            let (pool, key) = (self.task.queue().pool().clone(), std::mem::take(&mut self.key));
+            let mut command = Cmd::new();
+            command.arg("DEL").arg(&key);
+            let running = pool.clone();
+            pool.spawn(async move { drop(running.shared.send(&key, running.limit, &command).await) });
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! How a job ended.
+
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+use crate::generated::codecs::{Outcome, OutcomeState};
+use crate::jobs::envelope::read_map;
+use crate::jobs::failure::Failure;
+use crate::jobs::format::{from_value, member, text_member};
+use crate::jobs::handle::Job;
+use crate::lease::first;
+use crate::queue::Wait;
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum JobEnd<T> {
+    /// What its function returned.
+    Returned(T),
+    /// It is dead, since it failed for the last time.
+    Failed {
+        /// The kind of failure in its worker, such as `ValueError`; empty if no worker wrote one.
+        kind: String,
+        /// That of the failure.
+        message: String,
+        /// How many attempts there were.
+        attempt: i64,
+    },
+    /// It was cancelled.
+    Cancelled,
+    /// There is no result of it, and none will come.
+    NotKept,
+    /// It has not ended within the time that the call waited.
+    Waiting,
+}
+
+pub(crate) fn may_end(outcome: &Outcome) -> bool {
+    matches!(outcome.state, OutcomeState::Ready | OutcomeState::Delayed | OutcomeState::Leased)
+}
+
+impl Job {
+    /// How the job ended. It waits for that, if its result is kept.
+    pub async fn end<T: DeserializeOwned>(&self, wait: Wait) -> Result<JobEnd<T>> {
+        let mut outcome = first(self.queue.outcomes(&[&self.id]).await?)?;
+        if may_end(&outcome) && !outcome.keep.is_zero() {
+            outcome = self.queue.wait_outcome(&self.id, wait).await?;
+        }
+        match outcome.state {
+            OutcomeState::Result => Ok(JobEnd::Returned(result_of(&outcome.content)?)),
+            OutcomeState::Failure => Ok(failed(&outcome.content, outcome.attempt)),
+            OutcomeState::Dead => {
+                let info = first(self.queue.inspect(&[&self.id]).await?)?;
+                Ok(failed(&info.error, outcome.attempt))
+            }
+            _ if may_end(&outcome) && outcome.keep.is_zero() => Ok(JobEnd::NotKept),
+            _ if may_end(&outcome) => Ok(JobEnd::Waiting),
+            _ if self.notes().await?.1.is_some() => Ok(JobEnd::Cancelled),
+            _ => Ok(JobEnd::NotKept),
+        }
+    }
+}
+
+fn failed<T>(text: &[u8], attempt: i64) -> JobEnd<T> {
+    let Failure { kind, message, .. } = Failure::read(&String::from_utf8_lossy(text));
+    JobEnd::Failed { kind, message, attempt }
+}
+
+fn result_of<T: DeserializeOwned>(content: &[u8]) -> Result<T> {
+    let map = read_map(content, "result").map_err(Error::refused)?;
+    if let Some(codec) = text_member(&map, "codec") {
+        return Err(Error::refused(format!("the result was written by serializer {codec}, which this client does not have")));
+    }
+    from_value(member(&map, "result").cloned().unwrap_or(rmpv::Value::Nil)).map_err(Error::refused)
+}

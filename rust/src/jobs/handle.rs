@@ -1,0 +1,198 @@
+//! Looking at a job, and cancelling it.
+
+use std::time::SystemTime;
+
+use redis::Cmd;
+use serde_json::{Value, json};
+
+use crate::encoding::{Word, bytes_of};
+use crate::error::Result;
+use crate::generated::codecs::{Outcome, OutcomeState, State, encode_remove_arguments};
+use crate::generated::scripts::{REMOVE, WAIT_CAP_MS};
+use crate::jobs::end::{JobEnd, may_end};
+use crate::jobs::envelope::MAX_COPY_BYTES;
+use crate::jobs::failure::{Failure, unix_ms};
+use crate::lease::first;
+use crate::queue::{Queue, Wait};
+use crate::requests::queue_call;
+use crate::script::command;
+
+const DAY_MS: u64 = 86_400_000;
+
+/// A job, by its id: [`App::job`](crate::jobs::App::job).
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub(crate) queue: Queue,
+    pub(crate) id: String,
+}
+
+/// The status of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum JobStatus {
+    Delayed,
+    Ready,
+    Running,
+    /// It waits for another attempt.
+    Retrying,
+    Succeeded,
+    Failed,
+    Cancelled,
+    /// There is none, or nothing is kept of it.
+    Unknown,
+}
+
+impl JobStatus {
+    /// The word for it in every language.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            JobStatus::Delayed => "delayed",
+            JobStatus::Ready => "ready",
+            JobStatus::Running => "running",
+            JobStatus::Retrying => "retrying",
+            JobStatus::Succeeded => "succeeded",
+            JobStatus::Failed => "failed",
+            JobStatus::Cancelled => "cancelled",
+            JobStatus::Unknown => "unknown",
+        }
+    }
+
+    fn of(outcome: &Outcome, cancelled: bool) -> JobStatus {
+        match outcome.state {
+            OutcomeState::Ready | OutcomeState::Delayed if outcome.attempt > 0 => JobStatus::Retrying,
+            OutcomeState::Ready => JobStatus::Ready,
+            OutcomeState::Delayed => JobStatus::Delayed,
+            OutcomeState::Leased => JobStatus::Running,
+            OutcomeState::Result => JobStatus::Succeeded,
+            OutcomeState::Failure | OutcomeState::Dead => JobStatus::Failed,
+            OutcomeState::Absent if cancelled => JobStatus::Cancelled,
+            _ => JobStatus::Unknown,
+        }
+    }
+}
+
+/// A job as it is now.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct JobInfo {
+    /// Its status.
+    pub status: JobStatus,
+    /// What its function returned; null before.
+    pub result: Value,
+    /// The last failure, such as `ValueError: no such order`; empty without one.
+    pub error: String,
+    /// How much of it is done and, if that is known, of how much.
+    pub progress: Option<(f64, Option<f64>)>,
+    /// The id of the worker that runs it, or ran it last; empty before.
+    pub worker: String,
+}
+
+impl Job {
+    /// All that is known of the job.
+    pub async fn info(&self) -> Result<JobInfo> {
+        let outcome = first(self.queue.outcomes(&[&self.id]).await?)?;
+        let item = first(self.queue.inspect(&[&self.id]).await?)?;
+        let (running, cancelled) = self.notes().await?;
+        let status = JobStatus::of(&outcome, cancelled.is_some());
+        let mut info = JobInfo { status, result: Value::Null, error: String::new(), progress: None, worker: String::new() };
+        if outcome.state == OutcomeState::Result {
+            if let JobEnd::Returned(result) = self.end(Wait::No).await? {
+                info.result = result;
+            }
+            let map = crate::jobs::envelope::read_map(&outcome.content, "result").ok();
+            let worker = map.as_ref().and_then(|map| crate::jobs::format::text_member(map, "worker"));
+            info.worker = worker.unwrap_or_default().into();
+        } else {
+            let text = if outcome.state == OutcomeState::Failure { &outcome.content } else { &item.error };
+            let failure = Failure::read(&String::from_utf8_lossy(text));
+            (info.error, info.worker) = (failure.description(), failure.worker);
+        }
+        if let Some(note) = running.filter(|note| item.state == State::Leased && note["token"].as_i64() == Some(item.token)) {
+            info.worker = note["worker"].as_str().unwrap_or_default().into();
+            info.progress = note["done"].as_f64().map(|done| (done, note["total"].as_f64()));
+        }
+        Ok(info)
+    }
+
+    /// The note about a running job, and that about a cancelled one.
+    pub(crate) async fn notes(&self) -> Result<(Option<Value>, Option<Value>)> {
+        Ok((self.note("job").await?, self.note("cancelled").await?))
+    }
+
+    async fn note(&self, kind: &str) -> Result<Option<Value>> {
+        let text = bytes_of(self.send(self.key(kind), &["GET".word(), self.key(kind)]).await?);
+        let read = text.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
+        Ok(read.filter(|note| note["v"] == 1))
+    }
+
+    fn key(&self, kind: &str) -> Vec<u8> {
+        self.queue.keys().key(&format!("{kind}:{}", self.id))
+    }
+
+    async fn send(&self, key: Vec<u8>, words: &[Vec<u8>]) -> Result<redis::Value> {
+        self.queue.pool().shared.send(&key, self.queue.pool().limit, &command(words)).await
+    }
+
+    /// Removes the job from its queue. False if it has ended, or there is none. A worker that runs it finds out at its next heartbeat.
+    pub async fn cancel(&self) -> Result<bool> {
+        if !may_end(&first(self.queue.outcomes(&[&self.id]).await?)?) {
+            return Ok(false);
+        }
+        let items = self.queue.keys().key("items");
+        let data = bytes_of(self.send(items.clone(), &["HGET".word(), items, self.id.word()]).await?);
+        let mut note = json!({"v": 1, "cancelled": unix_ms(SystemTime::now())});
+        if let Some(data) = data.filter(|data| data.len() <= MAX_COPY_BYTES) {
+            note["job"] = base64_of(&data).into();
+        }
+        let key = self.key("cancelled");
+        let remove = queue_call(&REMOVE, self.queue.keys(), encode_remove_arguments(&[self.id.word()]));
+        let set = command(&["SET".word(), key.clone(), note.to_string().into(), "PX".word(), DAY_MS.to_string().into()]);
+        let replies = self.transaction(&key, vec![remove.by_source(), set]).await?;
+        let state = replies.into_iter().next().and_then(bytes_of).unwrap_or_default();
+        if state.is_empty() || state == b"absent" {
+            // it ended meanwhile
+            self.send(key.clone(), &["DEL".word(), key]).await?;
+            return Ok(false);
+        }
+        self.wake().await;
+        Ok(true)
+    }
+
+    /// Wakes clients that wait for the outcome of a job that was cancelled. Without this they look again at the cap.
+    async fn wake(&self) {
+        let woken = self.key("woken");
+        // an outcome that does not count, since its id is not in `kept`: version, kind, and zeros (02.5)
+        let outcome = [&[1, 2][..], &[0; 28], b"cancelled"].concat();
+        let commands = vec![
+            command(&["RPUSH".word(), woken.clone(), outcome]),
+            command(&["PEXPIRE".word(), woken.clone(), WAIT_CAP_MS.to_string().into()]),
+            // not in place of an outcome: the id may be in use again
+            command(&["RENAMENX".word(), woken.clone(), self.queue.keys().result_key(self.id.as_bytes())]),
+            command(&["DEL".word(), woken.clone()]),
+        ];
+        let _ = self.transaction(&woken, commands).await;
+    }
+
+    async fn transaction(&self, key: &[u8], commands: Vec<Cmd>) -> Result<Vec<redis::Value>> {
+        let reply = self.queue.pool().shared.transaction(key, self.queue.pool().limit, &commands).await?;
+        match reply {
+            redis::Value::Array(replies) => Ok(replies),
+            _ => Err(crate::Error::bad_reply("no array")),
+        }
+    }
+}
+
+/// RFC 4648 with padding.
+fn base64_of(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits = chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= chunk.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}

@@ -1,0 +1,95 @@
+//! Jobs on a real server.
+#![cfg(feature = "jobs")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::Server;
+use leaseq::jobs::{App, Call, Context, Format, JobEnd, JobStatus};
+use leaseq::{AddOptions, HandlerError, Wait};
+use serde::Deserialize;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[derive(Deserialize)]
+struct Parcel {
+    number: u64,
+    #[serde(default)]
+    note: String,
+}
+
+async fn send(_: Context, parcel: Parcel) -> Result<String, HandlerError> {
+    match parcel.number {
+        0 => Err(HandlerError::DeadLetter("no such parcel".into())),
+        number => Ok(format!("sent {number}{}", parcel.note)),
+    }
+}
+
+fn kept() -> AddOptions {
+    AddOptions::new().keep(MINUTE)
+}
+
+#[tokio::test]
+async fn jobs_run_and_tell_their_results_in_both_formats() {
+    let server = Server::start();
+    let client = server.client();
+    let app = App::new(&client, "shop", "parcels")
+        .function("send", send)
+        .function("length", |_, (text,): (String,)| async move { Ok(text.len()) });
+    let worker = app.worker(client.worker([app.queue().unwrap()]).concurrency(4)).unwrap();
+    let running = tokio::spawn({
+        let worker = worker.clone();
+        async move { worker.run().await }
+    });
+    let by_position = app.enqueue(Call::new("send").arg(7).arg("!").options(kept())).await.unwrap();
+    let end: JobEnd<String> = app.job(&by_position.id).unwrap().end(Wait::For(MINUTE)).await.unwrap();
+    assert_eq!(end, JobEnd::Returned("sent 7!".into()));
+
+    let packed = App::new(&client, "shop", "parcels").written_in(Format::MessagePack);
+    let first = Call::new("send").named("number", 8).options(kept());
+    let chain = packed.enqueue_chain(first.id("chain"), vec![Call::new("length").options(kept())]).await.unwrap();
+    let stage = app.job(leaseq::derived_id(&chain.id, "1")).unwrap();
+    let mut end: JobEnd<u64> = JobEnd::NotKept;
+    while end == JobEnd::NotKept {
+        end = stage.end(Wait::For(MINUTE)).await.unwrap(); // it is there when the first job has ended
+    }
+    assert_eq!(end, JobEnd::Returned(6));
+
+    let dead = app.enqueue(Call::new("send").arg(0).options(kept())).await.unwrap();
+    let end: JobEnd<String> = app.job(&dead.id).unwrap().end(Wait::For(MINUTE)).await.unwrap();
+    assert!(matches!(end, JobEnd::Failed { message, attempt: 1, .. } if message == "no such parcel"));
+    let unfit = app.enqueue(Call::new("send").named("weight", 1).options(kept())).await.unwrap();
+    let end: JobEnd<String> = app.job(&unfit.id).unwrap().end(Wait::For(MINUTE)).await.unwrap();
+    assert!(matches!(end, JobEnd::Failed { message, .. } if message == "the function has no argument \"weight\""));
+    worker.stop();
+    assert_eq!(running.await.unwrap().unwrap(), 3);
+}
+
+#[tokio::test]
+async fn a_job_is_cancelled_once_and_wakes_those_that_wait_for_it() {
+    let server = Server::start();
+    let client = server.client();
+    let app = App::new(&client, "shop", "parcels");
+    let enqueued = app.enqueue(Call::new("send").arg(1).options(kept())).await.unwrap();
+    let job = app.job(enqueued.id).unwrap();
+    let waiting = tokio::spawn({
+        let job = job.clone();
+        async move { job.end::<String>(Wait::For(MINUTE)).await }
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(job.cancel().await.unwrap());
+    assert!(!job.cancel().await.unwrap());
+    assert_eq!(job.info().await.unwrap().status, JobStatus::Cancelled);
+    assert_eq!(waiting.await.unwrap().unwrap(), JobEnd::Cancelled);
+}
+
+#[tokio::test]
+async fn what_the_format_cannot_hold_is_refused() {
+    let server = Server::start();
+    let app = App::new(&server.client(), "shop", "parcels");
+    let error = app.enqueue(Call::new("send").arg(f64::NAN)).await.unwrap_err();
+    assert!(error.is_definite() && error.is_invalid());
+    let app = app.written_in(Format::MessagePack);
+    assert!(app.enqueue(Call::new("send").arg(f64::NAN)).await.unwrap().added);
+}
