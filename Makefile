@@ -180,7 +180,7 @@ go: servers-newest ## the Go client: gofmt, vet, staticcheck, its tests with the
 .PHONY: rust
 rust: servers-newest ## the Rust client: rustfmt, clippy, its tests and those of its README on one server
 	cd rust && $(CARGO) fmt --all --check
-	cd rust && $(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	cd rust && $(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
 	cd rust && $(CARGO) test --locked --workspace
 
 .PHONY: rust-build

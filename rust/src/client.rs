@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::keys::{QueueKeys, REGISTRY, is_registry_entry};
 use crate::pool::Pool;
 use crate::queue::Queue;
-use crate::server::{Node, Sentinels, info_of_url};
+use crate::server::{Node, Sentinels, Tls, info_of_url};
 
 /// A client of one server or cluster. Connections are opened when they are needed, in the Tokio runtime that it is used in. Clones share them.
 #[derive(Clone)]
@@ -31,6 +31,7 @@ pub struct ClientBuilder {
     limit: Duration,
     nodes: Vec<ConnectionInfo>,
     master: Option<String>,
+    tls: Tls,
 }
 
 impl ClientBuilder {
@@ -52,6 +53,13 @@ impl ClientBuilder {
         self
     }
 
+    /// How TLS is set up for `rediss://`. Default: certificates are trusted that browsers trust.
+    #[cfg(feature = "tls")]
+    pub fn tls_config(mut self, config: impl Into<Arc<tokio_rustls::rustls::ClientConfig>>) -> Self {
+        self.tls = Some(config.into());
+        self
+    }
+
     /// After which time a call without a reply fails and its connection is closed, and how long connecting may take. Default: 10 s.
     pub fn reply_timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;
@@ -68,9 +76,9 @@ impl ClientBuilder {
             Some(master) => {
                 let without_login = |each: ConnectionInfo| each.set_redis_settings(redis::RedisConnectionInfo::default());
                 let nodes = self.nodes.into_iter().map(without_login).collect();
-                vec![Node::behind(first, Sentinels { master, nodes })]
+                vec![Node::behind(first, Sentinels { master, nodes }, self.tls)]
             }
-            None => self.nodes.into_iter().map(Node::new).collect(),
+            None => self.nodes.into_iter().map(|info| Node::new(info, self.tls.clone())).collect(),
         };
         Ok(Client { pool: Pool::new(nodes, self.limit) })
     }
@@ -79,7 +87,7 @@ impl ClientBuilder {
 impl Client {
     /// How a client is made.
     pub fn builder() -> ClientBuilder {
-        ClientBuilder { limit: Duration::from_secs(10), nodes: Vec::new(), master: None }
+        ClientBuilder { limit: Duration::from_secs(10), nodes: Vec::new(), master: None, tls: Default::default() }
     }
 
     /// A client of the server at a URL, or of the cluster that it is a node of. It does not connect yet.

@@ -34,6 +34,8 @@ mod several;
 mod socket;
 mod stream;
 mod targets;
+#[cfg(feature = "tls")]
+mod tls;
 mod unclaimed;
 mod verdict;
 mod waiting;

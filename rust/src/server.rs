@@ -16,7 +16,16 @@ pub(crate) struct Node {
     pub(crate) name: String,
     info: ConnectionInfo,
     sentinels: Option<Sentinels>,
+    tls: Tls,
 }
+
+/// How TLS is set up, where it is used.
+#[cfg(feature = "tls")]
+pub(crate) type Tls = Option<std::sync::Arc<tokio_rustls::rustls::ClientConfig>>;
+/// Without the feature `tls` there is nothing to set up.
+#[cfg(not(feature = "tls"))]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tls;
 
 /// Sentinels to ask for the primary of a name.
 #[derive(Clone, Debug)]
@@ -37,23 +46,29 @@ pub(crate) fn info_of_url(text: &str) -> Result<ConnectionInfo> {
     if url.fragment().is_some() {
         return Err(Error::refused("the URL of the server has a part behind #"));
     }
-    url.into_connection_info()
-        .map_err(|_| Error::refused("the URL of the server is not valid: behind the host comes the number of a database"))
+    let invalid = |_| Error::refused("the URL of the server is not valid: behind the host comes the number of a database");
+    let Some(rest) = text.strip_prefix("rediss://").or_else(|| text.strip_prefix("valkeys://")) else {
+        return url.into_connection_info().map_err(invalid);
+    };
+    // redis-rs reads it only with its own TLS
+    let plain = format!("redis://{rest}").into_connection_info().map_err(invalid)?;
+    let ConnectionAddr::Tcp(host, port) = plain.addr().clone() else { return Ok(plain) };
+    Ok(plain.set_addr(ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None }))
 }
 
 impl Node {
-    pub(crate) fn new(info: ConnectionInfo) -> Node {
-        Node { name: info.addr().to_string(), info, sentinels: None }
+    pub(crate) fn new(info: ConnectionInfo, tls: Tls) -> Node {
+        Node { name: info.addr().to_string(), info, sentinels: None, tls }
     }
 
     /// The primary that Sentinels know.
-    pub(crate) fn behind(info: ConnectionInfo, sentinels: Sentinels) -> Node {
-        Node { name: format!("sentinel {}", sentinels.master), info, sentinels: Some(sentinels) }
+    pub(crate) fn behind(info: ConnectionInfo, sentinels: Sentinels, tls: Tls) -> Node {
+        Node { name: format!("sentinel {}", sentinels.master), info, sentinels: Some(sentinels), tls }
     }
 
     /// The same server at another address.
     fn at(&self, host: &str, port: u16) -> Node {
-        Node::new(self.info.clone().set_addr(address_like(self.info.addr(), host, port)))
+        Node::new(self.info.clone().set_addr(address_like(self.info.addr(), host, port)), self.tls.clone())
     }
 
     /// The node of `MOVED <slot> <host>:<port>`, or ASK. Without a host it is the host of the node that replied.
@@ -73,7 +88,7 @@ impl Node {
     /// Connects within the limit: to the primary, if Sentinels know it.
     pub(crate) async fn dial(&self, limit: Duration) -> Result<Conn> {
         match &self.sentinels {
-            None => dial(&self.info, limit).await,
+            None => dial(&self.info, &self.tls, limit).await,
             Some(sentinels) => self.dial_behind(sentinels, limit).await,
         }
     }
@@ -87,8 +102,8 @@ impl Node {
         for (at, each) in sentinels.nodes.iter().enumerate() {
             // a part of the time for each, so that others are asked if one is silent (LQ-CLIENT-22)
             let part = left() / (count - at + 1) as u32;
-            let found = match ask_sentinel(each, &sentinels.master, part).await {
-                Ok((host, port)) => dial_primary(&self.at(&host, port).info, left() / 2).await,
+            let found = match ask_sentinel(each, &self.tls, &sentinels.master, part).await {
+                Ok((host, port)) => dial_primary(&self.at(&host, port).info, &self.tls, left() / 2).await,
                 Err(error) => Err(error),
             };
             match found {
@@ -109,8 +124,8 @@ fn address_like(given: &ConnectionAddr, host: &str, port: u16) -> ConnectionAddr
     }
 }
 
-async fn ask_sentinel(info: &ConnectionInfo, master: &str, limit: Duration) -> Result<(String, u16)> {
-    let conn = dial(info, limit).await?;
+async fn ask_sentinel(info: &ConnectionInfo, tls: &Tls, master: &str, limit: Duration) -> Result<(String, u16)> {
+    let conn = dial(info, tls, limit).await?;
     let mut command = Cmd::new();
     command.arg("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(master);
     let words = strings_of(conn.send(limit, &command).await?).unwrap_or_default();
@@ -119,8 +134,8 @@ async fn ask_sentinel(info: &ConnectionInfo, master: &str, limit: Duration) -> R
     text(0).zip(port).ok_or_else(|| Error::unavailable("the Sentinel does not know the primary"))
 }
 
-async fn dial_primary(info: &ConnectionInfo, limit: Duration) -> Result<Conn> {
-    let conn = dial(info, limit).await?;
+async fn dial_primary(info: &ConnectionInfo, tls: &Tls, limit: Duration) -> Result<Conn> {
+    let conn = dial(info, tls, limit).await?;
     let mut command = Cmd::new();
     command.arg("ROLE");
     match conn.send(limit, &command).await? {
@@ -129,24 +144,30 @@ async fn dial_primary(info: &ConnectionInfo, limit: Duration) -> Result<Conn> {
     }
 }
 
-async fn dial(info: &ConnectionInfo, limit: Duration) -> Result<Conn> {
-    let connecting = connect(info);
+async fn dial(info: &ConnectionInfo, tls: &Tls, limit: Duration) -> Result<Conn> {
+    let connecting = connect(info, tls);
     match timeout(limit, connecting).await {
         Err(_) => Err(Error::unavailable(format!("not connected within {limit:?}"))),
         Ok(found) => found,
     }
 }
 
-async fn connect(info: &ConnectionInfo) -> Result<Conn> {
+#[cfg_attr(not(feature = "tls"), allow(unused_variables))]
+async fn connect(info: &ConnectionInfo, tls: &Tls) -> Result<Conn> {
     let settings = info.redis_settings().clone().set_skip_set_lib_name().set_protocol(redis::ProtocolVersion::RESP2);
     match info.addr() {
         ConnectionAddr::Tcp(host, port) => set_up(&settings, tcp(host, *port).await?).await,
+        #[cfg(feature = "tls")]
+        ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None } => {
+            let stream = crate::tls::secured(tcp(host, *port).await?, host, tls.clone()).await?;
+            set_up(&settings, stream).await
+        }
         #[cfg(unix)]
         ConnectionAddr::Unix(path) => {
             let stream = tokio::net::UnixStream::connect(path).await.map_err(|error| not_connected(&error))?;
             set_up(&settings, stream).await
         }
-        _ => Err(Error::refused("this kind of address needs a feature of the crate that is not switched on")),
+        _ => Err(Error::refused("this kind of address needs the feature `tls` of the crate, and a configuration by tls_config")),
     }
 }
 
