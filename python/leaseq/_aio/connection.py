@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import math
 import select
-import weakref
 from typing import Any, Self, TypeVar, cast
 
 import redis
@@ -43,13 +42,11 @@ class Connection(ReplyStream):
         pipelined: whether a command was sent behind a block that is not over: what it brings would be lost with the connection.
         idle_list: where its pool keeps it between two users.
         slot: what it takes of the bound on connections in use.
-        reference: a weak one, by which its pool knows it while it is in use.
         idle_since: when its last user returned it, in seconds.
     """
 
     idle_list: list[Self]
     slot: concurrency.Slot | None = None
-    reference: weakref.ref[Self]
     idle_since = 0.0
 
     pending_replies = 0

@@ -36,8 +36,8 @@ class Pool:
         self._endpoint = endpoint
         self._slots = slots
         self._idle: list[Connection] = []
-        self._in_use: set[weakref.ref[Connection]] = set()
-        """Weak, since an interrupted call may not return its connection."""
+        self._opened: set[weakref.ref[Connection]] = set()
+        """All that are open, idle or in use. Weak, since an interrupted call may not return its connection."""
 
     def __del__(self) -> None:
         """Close what its users forgot to close: an event loop would keep it open. Warns, as Python does of files."""
@@ -72,7 +72,6 @@ class Pool:
                 break
             if connection.is_usable():
                 connection.slot = slot
-                self._in_use.add(connection.reference)
                 if others:
                     self._idle[:0] = others
                 return connection
@@ -99,13 +98,11 @@ class Pool:
                 self.close_idle()
             raise
         connection.idle_list, connection.slot = idle_list, slot
-        connection.reference = weakref.ref(connection, self._in_use.discard)
-        self._in_use.add(connection.reference)
+        self._opened.add(weakref.ref(connection, self._opened.discard))
         return connection
 
     def release(self, connection: Connection) -> None:
         """Take a connection back; never with a reply on its way that the next user would take for its."""
-        self._in_use.discard(connection.reference)
         slot, connection.slot = connection.slot, None  # first: an idle connection takes up no slot
         if connection.pending_replies or connection.idle_list is not self._idle:
             connection.close()
@@ -114,19 +111,13 @@ class Pool:
         else:
             connection.idle_since = now = concurrency.now()
             self._idle.append(connection)
-            oldest = next(iter(self._idle), connection)
-            if oldest.idle_since < now - IDLE_SECS:
-                self._close_expired(now - IDLE_SECS)
+            try:  # in front are those that were used longest ago: the last to return is handed out first
+                while self._idle[0].idle_since < now - IDLE_SECS:
+                    self._idle.pop(0).close()
+            except IndexError:  # another thread took it
+                pass
         if self._slots is not None:
             self._slots.release(slot)
-
-    def _close_expired(self, before: float) -> None:
-        """Close the connections that no call has used since then. They are in front: the last to return is handed out first."""
-        try:
-            while self._idle[0].idle_since < before:
-                self._idle.pop(0).close()
-        except IndexError:  # another thread took it
-            pass
 
     def discard_idle(self) -> None:
         """Close the idle connections: one broke, and these may have the same fault (LQ-CLIENT-21)."""
@@ -143,8 +134,9 @@ class Pool:
     async def close(self) -> None:
         """Close all, and end the calls on those in use."""
         THIS.ask()
-        in_use = [each for reference in list(self._in_use) if (each := reference()) is not None]
-        closing = [*self._idle, *in_use]
+        closing = [each for reference in list(self._opened) if (each := reference()) is not None]
+        idle = set(self._idle)
+        in_use = [each for each in closing if each not in idle]
         self.close_idle()
         for connection in in_use:
             connection.abort()

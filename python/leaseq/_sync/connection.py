@@ -4,7 +4,6 @@ import contextlib
 import select
 import socket
 import ssl
-import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -47,13 +46,11 @@ class Connection:
         has_failed: whether it broke or the server was silent for too long: others may have the same fault.
         idle_list: where its pool keeps it between two users.
         slot: what it takes of the bound on connections in use.
-        reference: a weak one, by which its pool knows it while it is in use.
         idle_since: when its last user returned it, in seconds.
     """
 
     idle_list: list[Self]
     slot: concurrency.Slot | None = None
-    reference: weakref.ref[Self]
     idle_since = 0.0
 
     pending_replies = 0
