@@ -43,7 +43,7 @@ async def asynchronous_delay(attempt: int) -> float:
         ({"hooks": 3}, leaseq.BadTypeError, "hooks"),
         ({"hooks": [3]}, leaseq.BadTypeError, "leaseq.worker.Hooks"),
         ({"handler": None}, leaseq.BadTypeError, "a handler is called"),
-        ({"queues": "q"}, leaseq.BadTypeError, "queues"),
+        ({"queues": "q"}, leaseq.BadTypeError, "a WorkQueue, a list of them"),
         ({"queues": []}, leaseq.BadArgumentError, "needs a queue"),
         ({"queues": [3]}, leaseq.BadTypeError, "WorkQueue"),
     ],
