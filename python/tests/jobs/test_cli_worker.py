@@ -43,6 +43,7 @@ async def triple(number: int) -> int:
 
 @app.job(name="nap")
 async def nap() -> None:
+    open("napping", "x").close()
     await asyncio.sleep(60)
 
 @app.job(name="double")
@@ -228,7 +229,7 @@ def test_it_says_that_it_stops_and_what_it_gives_back(
             text=True,
         )
         with program:
-            until(lambda: handle.status() == "running")
+            until((folder / "napping").exists)  # a job that has not started goes back without a word
             program.send_signal(signal.SIGTERM)
             _, err = program.communicate(timeout=TIMEOUT_SECS)
     assert "stopping: running jobs have 0.1 s to finish" in err
