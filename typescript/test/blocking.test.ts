@@ -228,27 +228,30 @@ describe("waiting for room and for outcomes", () => {
     });
   });
 
-  test("an add whose reply is lost while it waits has the answers, and how many entries are in doubt", async () => {
-    const proxy = await new FaultProxy(server.path).open();
-    const other = new Client({ path: proxy.path }, { replyTimeout: 300 });
-    const queue = newQueue(undefined, other);
-    await queue.configure({ maxItems: 1 });
-    const adding = queue.add(
-      ["a", "b", "c"].map((id) => ({ id, data: "" })),
-      { timeout: 1000 },
-    );
-    until(() => proxy.sent.includes("BLPOP")).then(() => {
-      proxy.silent = true;
+  for (const [count, room] of [
+    [3, 1],
+    [260, 257],
+  ] as const) {
+    test(`an add of ${count} whose reply is lost while it waits has the answers, and how many entries are in doubt`, async () => {
+      const proxy = await new FaultProxy(server.path).open();
+      const other = new Client({ path: proxy.path }, { replyTimeout: 300 });
+      const queue = newQueue(undefined, other);
+      await queue.configure({ maxItems: room });
+      const items = Array.from({ length: count }, (_, index) => ({ id: `i${index}`, data: "" }));
+      const adding = queue.add(items, { timeout: 1000 });
+      until(() => proxy.sent.includes("BLPOP")).then(() => {
+        proxy.silent = true;
+      });
+      await assert.rejects(adding, (error) => {
+        assert.ok(error instanceof PartialError && error.cause instanceof ConnectionError && !error.definite);
+        assert.deepEqual(error.answers.map(Math.sign), Array(room).fill(1));
+        assert.equal(error.inDoubt, count - room);
+        return true;
+      });
+      proxy.close();
+      await other.close();
     });
-    await assert.rejects(adding, (error) => {
-      assert.ok(error instanceof PartialError && error.cause instanceof ConnectionError && !error.definite);
-      assert.deepEqual(error.answers.map(Math.sign), [1]);
-      assert.equal(error.inDoubt, 2);
-      return true;
-    });
-    proxy.close();
-    await other.close();
-  });
+  }
 
   test("an add that is refused while it waits has the answers", async () => {
     const queue = newQueue();

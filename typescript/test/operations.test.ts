@@ -291,6 +291,14 @@ describe("outcomes and hand-off", () => {
     assert.equal((await second.lease({ duration: 5000 }))?.data.toString(), "more");
   });
 
+  test("an option that is undefined is none: what dies by a release keeps its outcome for the time of its add", async () => {
+    const queue = newQueue();
+    await queue.add({ id: "a", data: "", keep: 60_000, maxAttempts: 1 });
+    const item = await queue.lease({ duration: 5000 });
+    assert.equal(await item?.release({ keep: undefined, error: "no" }), "dead");
+    assert.equal((await queue.stats()).get("kept"), 1);
+  });
+
   test("follow-ups to two objects of one queue, of an item that keeps its outcome", async () => {
     const first = newQueue("flow");
     await first.add({ id: "a", data: "", keep: 60_000 });
