@@ -16,6 +16,7 @@ from support.client_flavours import unwrap
 import leaseq
 from leaseq import Item, flows
 from leaseq.commands import Completion, add, add_each, add_one, add_options, complete
+from leaseq.commands.encoding import UNREADABLE
 from leaseq.item import Hold, LeasedItemBase
 from leaseq.keys import QueueKeys
 from leaseq.process import fork
@@ -194,6 +195,13 @@ class Data(bytes):
 
     def __len__(self) -> int:
         return 1
+
+
+@pytest.mark.parametrize("item", [Item(b"x"), Item(b"x", headers={"a": "b"})])
+@pytest.mark.parametrize("reply", [b"7", "7", [7], None, 7.5])
+def test_a_reply_to_one_item_that_is_no_number_is_not_read_as_one(item: Item, reply: Any) -> None:
+    with pytest.raises(UNREADABLE):
+        add_one(KEYS, item).parse(reply)
 
 
 @pytest.mark.parametrize(
