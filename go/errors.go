@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -166,9 +167,6 @@ func aborted(ctx context.Context) error {
 	return &Error{Code: ErrAborted.Code, Definite: true, cause: cause, message: "leaseq: aborted: " + cause.Error()}
 }
 
-// tooManyClients is the reply of a server with too many connections, which has no special code.
-var tooManyClients = regexp.MustCompile(`^(ERR )?max number of clients\b.* reached$`)
-
 // errorCode is the first word of an error reply. rueidis leaves the word ERR out.
 var errorCode = regexp.MustCompile(`^[A-Z][A-Z0-9_]*( |$)`)
 
@@ -181,9 +179,11 @@ func errorFromReply(text string) *Error {
 	if known := scriptErrors[code]; known != nil {
 		return &Error{Code: code, Definite: true, invalid: known.invalid, message: "leaseq: " + text}
 	}
-	definite := notRun[code] || tooManyClients.MatchString(text)
-	for _, start := range stoppedInside {
-		definite = definite && !strings.HasPrefix(text, start)
+	whole := text
+	if code == "ERR" {
+		whole = "ERR " + strings.TrimPrefix(text, "ERR ")
 	}
+	starts := func(start string) bool { return strings.HasPrefix(whole, start) }
+	definite := (notRun[code] || slices.ContainsFunc(turnedAway, starts)) && !slices.ContainsFunc(stoppedInside, starts)
 	return &Error{Code: code, Definite: definite, message: "leaseq: the server replied " + text}
 }

@@ -59,6 +59,11 @@ var notRun = setOf(
 	"WRONGPASS",
 )
 
+// turnedAway: if a message starts like this, the server did not take the connection, and ran nothing (3.5).
+var turnedAway = []string{
+	"ERR max number of clients",
+}
+
 // stoppedInside: if a message starts like this, a right was missing inside the script, which may have written before.
 var stoppedInside = []string{
 	"NOPERM ACL failure in script",
