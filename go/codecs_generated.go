@@ -21,7 +21,7 @@ const (
 	StateAbsent  State = "absent"
 )
 
-// ListState: What can be listed: the items in a state, or as `kept` those that have an outcome.
+// ListState: A list of ids: of the items in a state, or as `kept` of those that have an outcome.
 type ListState string
 
 // The values of ListState.
@@ -68,7 +68,7 @@ const (
 	ListOrderBackward ListOrder = "backward"
 )
 
-// AddOptions are the options of an entry of `add`. What is nil is not given.
+// AddOptions are the options of an entry of `add`. A nil field is not given.
 type AddOptions struct {
 	// Delay: 0..315360000000 in ms: from now until it is due (LQ-ADD-3).
 	Delay *time.Duration
@@ -181,7 +181,7 @@ func encodeCompleteAndLeaseArguments(count int, duration time.Duration, entries 
 	return joined(args, entries)
 }
 
-// completeAndLeaseFields: What was completed and leased, as it is in the reply.
+// completeAndLeaseFields: The completed and the leased items, as the reply has them.
 type completeAndLeaseFields struct {
 	// Wait: until something is leasable; 0: ask again at once; -1 when nothing will be.
 	Wait time.Duration
@@ -207,7 +207,7 @@ func readCompleteAndLeaseReply(reply rueidis.RedisMessage, entries int) (complet
 	return found, r.err
 }
 
-// CompleteWithOptions are the options of an entry of `complete_with`. What is nil is not given.
+// CompleteWithOptions are the options of an entry of `complete_with`. A nil field is not given.
 type CompleteWithOptions struct {
 	// OnlyCurrent: complete it only while this lease is the current one (LQ-COMPLETE-4).
 	OnlyCurrent bool
@@ -284,7 +284,7 @@ func readCompleteWithReply(reply rueidis.RedisMessage, followUps []int) ([]Compl
 	return found, r.err
 }
 
-// ConfigureOptions are the settings of a queue. What is nil is not given.
+// ConfigureOptions are the settings of a queue. A nil field is not given.
 type ConfigureOptions struct {
 	// MaxData: 1..536870912: bytes that the data of an item may have; 1048576 by default (LQ-CONFIG-1).
 	MaxData *int
@@ -478,7 +478,7 @@ func (r *replyReader) leaseExtra() leaseExtra {
 	return row
 }
 
-// leaseFields: What was leased, as it is in the reply.
+// leaseFields: The leased items, as the reply has them.
 type leaseFields struct {
 	// Wait: until something is leasable; 0: ask again at once; -1 when nothing will be.
 	Wait time.Duration
@@ -510,7 +510,7 @@ func encodeLeaseAnyArguments(queues int, count int, duration time.Duration) []st
 	return args
 }
 
-// leaseAnyFields: What was leased from one of several queues, as it is in the reply.
+// leaseAnyFields: The items leased from one of several queues, as the reply has them.
 type leaseAnyFields struct {
 	// Queue: the number of the queue that gave items; 0 when none did.
 	Queue int
@@ -543,7 +543,7 @@ func encodeLightCleanArguments(limit int) []string {
 	return args
 }
 
-// LightClean: What a light clean did, by counts.
+// LightClean: The counts of a light clean.
 type LightClean struct {
 	// Promoted, as the server answers it.
 	Promoted int
@@ -671,7 +671,7 @@ func readPurgeReply(reply rueidis.RedisMessage) ([]bool, error) {
 	return rows(r, r.remaining(), func(r *replyReader) bool { return r.number() == 1 }), r.err
 }
 
-// ReleaseOptions are the options of an entry of `release`. What is nil is not given.
+// ReleaseOptions are the options of an entry of `release`. A nil field is not given.
 type ReleaseOptions struct {
 	// Delay: 0..315360000000 in ms: from now until it can be leased again (LQ-RELEASE-2).
 	Delay *time.Duration

@@ -30,7 +30,7 @@ type conn struct {
 	once   sync.Once
 }
 
-// dialConn connects within the limit. What the server replied is the cause of the error, without its text: it may hold the password.
+// dialConn connects within the limit. The cause of its error is the reply of the server, without the text: that may hold the password.
 func dialConn(option rueidis.ClientOption, limit time.Duration) (*conn, error) {
 	opened := &conn{}
 	used := option

@@ -8,8 +8,8 @@ import (
 )
 
 // NewFrom returns a client that uses a rueidis client of the application, of one server, a cluster or Sentinel. It sends calls on its connections, and
-// waits on dedicated ones of its pool. Close leaves it open. rueidis repeats no call of a script. Its connections are its own: it keeps one whose reply
-// is late, and follows the redirections of a cluster in its way. Where that matters, use [Open] or [New].
+// waits on dedicated ones of its pool. Close leaves it open. rueidis repeats no call of a script. It keeps a connection whose reply is
+// late, and follows the redirections of a cluster by its own rules. If that matters to you, use [Open] or [New].
 func NewFrom(client rueidis.Client, options ...ClientOption) (*Client, error) {
 	settings := clientSettings{limit: 10 * time.Second, log: slog.Default()}
 	for _, each := range options {

@@ -188,7 +188,7 @@ where
     Conn::over(settings, stream).await.map_err(refused_connection)
 }
 
-/// What the server replied is the cause, without its text: it may hold the password (3.5).
+/// The cause is the reply of the server, without its text: that may hold the password (3.5).
 fn refused_connection(error: RedisError) -> Error {
     match Error::of_redis(&error) {
         Some(reply) => {

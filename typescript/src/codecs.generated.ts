@@ -17,7 +17,7 @@ import {
 /** The state of an item. `none` is damage that a deep clean repairs; `absent` is no item. */
 export type State = "ready" | "delayed" | "leased" | "dead" | "none" | "absent";
 
-/** What can be listed: the items in a state, or as `kept` those that have an outcome. */
+/** A list of ids: of the items in a state, or as `kept` of those that have an outcome. */
 export type ListState = "ready" | "delayed" | "leased" | "dead" | "kept";
 
 /** An outcome, or the state of an item that has none. */
@@ -104,7 +104,7 @@ export function encodeCompleteAndLeaseArguments(count: number, duration: number,
   return joined([encodeInteger(count, "count"), encodeMilliseconds(duration, "duration"), String(entries.length)], entries);
 }
 
-/** What was completed and leased, as it is in the reply. */
+/** The completed and the leased items, as the reply has them. */
 export interface CompleteAndLeaseFields {
   /** Milliseconds, and Infinity for -1: until something is leasable; 0: ask again at once; -1 when nothing will be. */
   wait: number;
@@ -321,7 +321,7 @@ export interface LeaseExtra {
   value: unknown;
 }
 
-/** What was leased, as it is in the reply. */
+/** The leased items, as the reply has them. */
 export interface LeaseFields {
   /** Milliseconds, and Infinity for -1: until something is leasable; 0: ask again at once; -1 when nothing will be. */
   wait: number;
@@ -357,7 +357,7 @@ export function encodeLeaseAnyArguments(queues: number, count: number, duration:
   return [encodeInteger(queues, "queues"), encodeInteger(count, "count"), encodeMilliseconds(duration, "duration")];
 }
 
-/** What was leased from one of several queues, as it is in the reply. */
+/** The items leased from one of several queues, as the reply has them. */
 export interface LeaseAnyFields {
   /** The number of the queue that gave items; 0 when none did. */
   queue: number;
@@ -396,7 +396,7 @@ export function encodeLightCleanArguments(limit: number): Argument[] {
   return [encodeInteger(limit, "limit")];
 }
 
-/** What a light clean did, by counts. */
+/** The counts of a light clean. */
 export interface LightClean {
   promoted: number;
   reclaimed: number;

@@ -3,6 +3,9 @@
 import time
 from collections.abc import Mapping
 
+PREVIEW_WIDTH = 60
+"""The most characters of data that a list shows."""
+
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
@@ -53,5 +56,5 @@ def counted(counts: Mapping[str, int]) -> str:
 
 def preview(data: bytes) -> str:
     """The beginning of the data, on one line."""
-    text = plain(data[:240].decode(errors="replace"))
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    text = plain(data[: 4 * PREVIEW_WIDTH].decode(errors="replace"))
+    return text if len(text) <= PREVIEW_WIDTH else f"{text[: PREVIEW_WIDTH - 1]}…"

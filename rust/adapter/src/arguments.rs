@@ -35,7 +35,7 @@ pub fn without_halves(line: &str) -> String {
     found + rest
 }
 
-/// The number of a `\uXXXX` at the start.
+/// The number of the escape `\u` and four digits that the text starts with.
 fn unit(text: &str) -> Option<u32> {
     u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }

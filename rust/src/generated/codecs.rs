@@ -52,7 +52,7 @@ impl State {
     }
 }
 
-/// What can be listed: the items in a state, or as `kept` those that have an outcome.
+/// A list of ids: of the items in a state, or as `kept` of those that have an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ListState {
@@ -376,7 +376,7 @@ pub(crate) fn encode_complete_and_lease_arguments(count: i64, duration: Duration
     joined(args, entries)
 }
 
-/// What was completed and leased, as it is in the reply.
+/// The completed and the leased items, as the reply has them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CompleteAndLeaseFields {
     /// Until something is leasable; 0: ask again at once; -1 when nothing will be.
@@ -739,7 +739,7 @@ fn read_lease_extras(r: &mut Reply) -> Result<LeaseExtra> {
     })
 }
 
-/// What was leased, as it is in the reply.
+/// The leased items, as the reply has them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LeaseFields {
     /// Until something is leasable; 0: ask again at once; -1 when nothing will be.
@@ -772,7 +772,7 @@ pub(crate) fn encode_lease_any_arguments(queues: usize, count: i64, duration: Du
     args
 }
 
-/// What was leased from one of several queues, as it is in the reply.
+/// The items leased from one of several queues, as the reply has them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LeaseAnyFields {
     /// The number of the queue that gave items; 0 when none did.
@@ -806,7 +806,7 @@ pub(crate) fn encode_light_clean_arguments(limit: i64) -> Words {
     args
 }
 
-/// What a light clean did, by counts.
+/// The counts of a light clean.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LightClean {
