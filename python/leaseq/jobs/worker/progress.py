@@ -61,8 +61,7 @@ class ProgressReporter:
                 self._work.clear()
                 await self._work.wait()
             await asyncio.sleep(REPORT_SECONDS)
-            with contextlib.suppress(LeaseqError):
-                await self.flush()
+            await self.flush()
 
     async def flush(self) -> None:
         """Write what has changed, and again what would soon be forgotten; drop the states of what is over."""
@@ -74,7 +73,16 @@ class ProgressReporter:
         self._over.clear()
         for item in changed:
             self._written[item] = now
-        for queue in {item.queue.name for item in (*changed, *over)}:
-            states = [(item.id, self._states[item]) for item in changed if item.queue.name == queue]
-            await self._store.write_states(queue, states)
-            await self._store.drop_states(queue, [item.id for item in over if item.queue.name == queue])
+        # jobs end while states are written, so what is written is known before
+        due = [
+            (
+                queue,
+                [(item.id, self._states[item]) for item in changed if item.queue.name == queue],
+                [item.id for item in over if item.queue.name == queue],
+            )
+            for queue in {item.queue.name for item in (*changed, *over)}
+        ]
+        for queue, states, ended in due:
+            with contextlib.suppress(LeaseqError):  # of one queue is none of the others
+                await self._store.write_states(queue, states)
+                await self._store.drop_states(queue, ended)
