@@ -19,6 +19,7 @@ from leaseq.cli.server import Server, in_group, on_server
 from leaseq.cli.stderr_writer import END_SECS, StderrWriter
 from leaseq.cli.subprocess_handler import BAD_DATA, SubprocessHandler
 from leaseq.item import LeasedItemBase
+from leaseq.log_lines import STDERR, LogLines
 from leaseq.orphans import adopts_orphans, reap_orphans
 from leaseq.worker import Hooks
 from leaseq.worker.aio import Worker
@@ -182,7 +183,7 @@ def exec_(
     if options["at_most_once"] and with_result:
         raise click.UsageError("--at-most-once completes before there is a --result")
     opened = leaseq.aio.WorkQueue(queue, server.named(), group=group)
-    logs = logging.StreamHandler()
+    logs = LogLines(STDERR, "leaseq exec")
     logs.setFormatter(logging.Formatter("leaseq exec: %(message)s"))
     logs.addFilter(lambda record: not hasattr(record, "item"))  # Told prints how items ended
     logging.getLogger("leaseq.worker").addHandler(logs)

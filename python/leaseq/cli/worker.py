@@ -13,17 +13,14 @@ import redis
 from leaseq._version import __version__
 from leaseq.cli.exit_codes import CommandError, ExitCode
 from leaseq.cli.job_layer import app_class
-from leaseq.cli.log_lines import LogLines
 from leaseq.cli.params import grace_option, lease_option
 from leaseq.cli.server import existed
 from leaseq.doctor.node import address
 from leaseq.log_format import Format, formatter
+from leaseq.log_lines import STDERR, LogLines
 
 if TYPE_CHECKING:
     from leaseq.jobs import App
-
-
-STDERR = 2
 
 log = logging.getLogger("leaseq.cli.worker")
 

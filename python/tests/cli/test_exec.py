@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.cli_runner import Calls, Done, one_line
+from support.full_pipe import full_pipe
 from support.servers import wait_until
 
 import leaseq
@@ -494,6 +495,15 @@ class TestOutputThatCannotBeWritten:
         info = queue.inspect("a")
         assert info is not None
         assert (info.state, info.attempt) == ("ready", 0)
+
+    def test_that_is_full_holds_no_stop_up(self, call: Calls, queue: leaseq.WorkQueue) -> None:
+        """The log of a stop, with the items that go back, has no room."""
+        queue.add_item(leaseq.Item(b"", id="a"))
+        sleep = ("exec", "q", "--grace", "10ms", "--", "sleep", str(LONG_SECS))
+        with full_pipe() as stderr, call.process(*sleep, stderr=stderr) as working:
+            wait_until(lambda: queue.stats().leased == 1, 50)
+            working.send_signal(signal.SIGTERM)
+            assert working.wait(50) == 0
 
 
 PAGE_BYTES = 4096

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support import servers
+from support.full_pipe import full_pipe
 
 import leaseq
 from leaseq import Item
@@ -317,11 +318,11 @@ def test_help_and_version(run: Any) -> None:
 class Service:
     """The program as a service, in a separate process."""
 
-    def __init__(self, url: str, *arguments: str) -> None:
+    def __init__(self, url: str, *arguments: str, stderr: int = subprocess.PIPE) -> None:
         self._reserved = servers.ReservedPort()
         self.port = self._reserved.number
         command: list[str] = [str(PROGRAM), "--url", url, "--listen", f"127.0.0.1:{self.port}", *arguments]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, stderr=stderr, text=True)
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and text."""
@@ -379,6 +380,18 @@ class TestService:
         assert any(message.startswith("serving http://127.0.0.1:") for message in messages)
         assert messages[-2:] == [f"stopping, on {signal.Signals(number).name}", "stopped"]
         assert {"time", "level", "logger", "message"} == set(log[0])
+
+    def test_it_cleans_although_nobody_reads_its_log(self, url: str) -> None:
+        with (
+            leaseq.WorkQueue("q", url) as queue,
+            full_pipe() as stderr,
+            Service(url, "--light-every", "50ms", "--log-level", "debug", stderr=stderr) as service,
+        ):
+            queue.add_item(Item(b"x"), delay=0.001)
+            service.wait(service.ready)
+            service.wait(lambda: queue.stats().ready == 1)
+            service.process.send_signal(signal.SIGTERM)
+            assert service.process.wait(TIMEOUT_SECS) == 0
 
     @pytest.mark.slow
     def test_a_second_signal_does_not_wait(self, own_server: servers.StartServer) -> None:

@@ -5,6 +5,9 @@ import os
 import select
 from typing import Final
 
+STDERR: Final = 2
+"""The descriptor of stderr."""
+
 CHUNK_BYTES: Final = 512
 """Bytes that a pipe that can be written to takes without waiting, by POSIX."""
 
