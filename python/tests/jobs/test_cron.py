@@ -13,7 +13,7 @@ from support import programs
 from support.job_app import JobAppFlavour, until
 
 from leaseq import BadArgumentError, BadNameError, BadTypeError, Item
-from leaseq.jobs import App, Context
+from leaseq.jobs import App, Context, aio
 from leaseq.jobs.cron import schedule_state
 from leaseq.jobs.cron.schedule import MAX_RUNS_PER_TURN, REVIEW_MS
 from leaseq.jobs.cron.schedule_state import ScheduleState
@@ -316,6 +316,27 @@ def test_schedules_are_listed_paused_resumed_and_triggered(
         assert flavour.burst() == 1
         assert seen[0].due == seen[0].enqueued > AGE
         assert state(redis_client).last == 0
+
+
+async def test_a_schedule_whose_turn_ends_while_it_is_looked_for_is_found(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with aio.App(url) as app:
+        place = app.queue("default.cron")
+        await place.add_item(schedule_state.item("s", ScheduleState(until=0)), max_attempts=0)
+        turn = await place.lease(3600)
+        assert turn is not None
+        store = app._clients.aio.store
+        listed = store.listed
+
+        async def listed_at_the_end_of_the_turn(name: str, state: Any, *page: int) -> list[str]:
+            if state == "leased":
+                await place.release(turn, delay=3600)
+            return await listed(name, state, *page)
+
+        monkeypatch.setattr(store, "listed", listed_at_the_end_of_the_turn)
+        assert [info.name for info in await app.schedules.inspect()] == ["s"]
+        await app.schedules.pause("s")
 
 
 def test_a_schedule_of_the_app_is_found_in_its_queue(flavour: JobAppFlavour) -> None:

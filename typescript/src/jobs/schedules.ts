@@ -110,11 +110,9 @@ export class Schedules {
   }
 
   async #stored(queue: Queue): Promise<Stored[]> {
-    // A schedule that moves from list to list meanwhile may be in none of them.
-    const found = new Set(
-      this.#declared.filter((one) => scheduleQueue(one.queue) === queue.name).map(({ name }) => name),
-    );
-    for (const state of ["ready", "delayed", "leased"] as const) {
+    const found = new Set<string>();
+    // In the order of a turn: a schedule that has one meanwhile is in one of the lists when it is looked at.
+    for (const state of ["delayed", "ready", "leased", "delayed"] as const) {
       const { items } = await queue.listItems(state, { limit: MAX_ENTRIES });
       for (const { id } of items) found.add(id.toString());
     }

@@ -19,6 +19,10 @@ from leaseq.jobs.cron.declared import DeclaredSchedules
 from leaseq.jobs.cron.info import ScheduleInfo
 from leaseq.jobs.cron.schedule_state import ScheduleState
 from leaseq.jobs.options import DAY
+from leaseq.results import ListState
+
+_IN_THE_ORDER_OF_A_TURN: tuple[ListState, ...] = ("delayed", "ready", "leased", "delayed")
+"""A schedule that has its turn meanwhile is in one of them when it is looked at."""
 
 
 class Schedules:
@@ -83,11 +87,10 @@ class Schedules:
 
     def _state(self, name: str, queue: str) -> ScheduleState:
         """Return a schedule of a queue of schedules. Raises BadArgumentError if there is none of this name."""
-        found = self._stored(queue)
-        for each, state, _ in found:
-            if each == name and state is not None:
-                return state
-        known = ", ".join(each for each, _, _ in found) or "none"
+        (data,) = self._clients.sync.store.data(queue, [name])
+        if data is not None and (state := schedule_state.read(data)) is not None:
+            return state
+        known = ", ".join(each for each, _, _ in self._stored(queue)) or "none"
         raise BadArgumentError(
             f"there is no schedule {name!r} in this queue: it has {known}; a worker adds its schedules when it starts"
         )
@@ -99,9 +102,8 @@ class Schedules:
         """
         store = self._clients.sync.store
         ids: set[str] = set()
-        ids.update(store.listed(queue, "ready", 0, MAX_ENTRIES))
-        ids.update(store.listed(queue, "delayed", 0, MAX_ENTRIES))
-        ids.update(store.listed(queue, "leased", 0, MAX_ENTRIES))
+        for state in _IN_THE_ORDER_OF_A_TURN:
+            ids.update(store.listed(queue, state, 0, MAX_ENTRIES))
         if not ids:
             return []
         keys, names = store.queue(queue).keys, sorted(ids)
