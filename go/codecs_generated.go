@@ -70,19 +70,19 @@ const (
 
 // AddOptions are the options of an entry of `add`. A nil field is not given.
 type AddOptions struct {
-	// Delay: 0..315360000000 in ms: from now until it is due (LQ-ADD-3).
+	// Delay: 0 to 10 years: from now until it is due (LQ-ADD-3).
 	Delay *time.Duration
-	// NotBefore: 0..2840140799999 in ms: when it is due, by the server's clock; not together with delay (LQ-ADD-3).
+	// NotBefore: when it is due, by the server's clock; not together with delay (LQ-ADD-3).
 	NotBefore *time.Time
 	// Priority: -7..7: higher first (LQ-ORDER-1).
 	Priority *int
 	// MaxAttempts: 0..65534: how often it may be leased before it is dead; 0 is unlimited; by default as the queue is configured.
 	MaxAttempts *int
-	// ExpiresIn: 1..315360000000 in ms: from now until it is dropped, unless it was leased before (LQ-LEASE-10).
+	// ExpiresIn: 1 ms to 10 years: from now until it is dropped, unless it was leased before (LQ-LEASE-10).
 	ExpiresIn *time.Duration
 	// ExpiresTo: with expires_in: it becomes dead then, and is not dropped.
 	ExpiresTo bool
-	// Keep: 1..315360000000 in ms: how long its outcome is kept; by default it is not kept (LQ-OUTCOME-1).
+	// Keep: 1 ms to 10 years: how long its outcome is kept; by default it is not kept (LQ-OUTCOME-1).
 	Keep *time.Duration
 	// ContentType: returned with each lease, as headers are (LQ-ITEM-5).
 	ContentType []byte
@@ -211,7 +211,7 @@ func readCompleteAndLeaseReply(reply rueidis.RedisMessage, entries int) (complet
 type CompleteWithOptions struct {
 	// OnlyCurrent: complete it only while this lease is the current one (LQ-COMPLETE-4).
 	OnlyCurrent bool
-	// Keep: 0..315360000000 in ms: how long the result is kept; 0: as the item was added, and not at all if it was added without keep.
+	// Keep: 0 to 10 years: how long the result is kept; 0: as the item was added, and not at all if it was added without keep.
 	Keep *time.Duration
 	// Result: at most as long as data may be (LQ-OUTCOME-7); dropped if nothing is kept.
 	Result []byte
@@ -673,7 +673,7 @@ func readPurgeReply(reply rueidis.RedisMessage) ([]bool, error) {
 
 // ReleaseOptions are the options of an entry of `release`. A nil field is not given.
 type ReleaseOptions struct {
-	// Delay: 0..315360000000 in ms: from now until it can be leased again (LQ-RELEASE-2).
+	// Delay: 0 to 10 years: from now until it can be leased again (LQ-RELEASE-2).
 	Delay *time.Duration
 	// Uncounted: the attempt does not count, and the item gets its place by creation time back (LQ-RELEASE-4).
 	Uncounted bool
@@ -681,7 +681,7 @@ type ReleaseOptions struct {
 	Error []byte
 	// Dead: make it dead, whatever its attempts (LQ-DEAD-1); not with delay or uncounted.
 	Dead bool
-	// Keep: 0..315360000000 in ms: how long its failure is kept if it dies; 0: as the item was added (LQ-OUTCOME-3).
+	// Keep: 0 to 10 years: how long its failure is kept if it dies; 0: as the item was added (LQ-OUTCOME-3).
 	Keep *time.Duration
 }
 

@@ -12,6 +12,7 @@ import {
   encodeMilliseconds,
   joined,
   ReplyReader,
+  toPairs,
 } from "./encoding.js";
 
 /** The state of an item. `none` is damage that a deep clean repairs; `absent` is no item. */
@@ -62,8 +63,7 @@ export function encodeAddOptions(options: AddOptions): Argument[] {
   if (options.expiresTo !== undefined) pairs.push("expires_to", options.expiresTo);
   if (options.keep !== undefined && options.keep !== 0) pairs.push("keep", encodeKeep(options.keep, "keep"));
   if (options.contentType !== undefined) pairs.push("content_type", encodeBytes(options.contentType, "contentType"));
-  const headers = options.headers ?? [];
-  for (const [name, value] of Symbol.iterator in headers ? headers : Object.entries(headers)) {
+  for (const [name, value] of toPairs(options.headers, "headers")) {
     pairs.push(`header:${name}`, encodeBytes(value, "a header"));
   }
   return pairs;

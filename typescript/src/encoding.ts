@@ -27,6 +27,19 @@ export function encodeBytes(value: Bytes, label: string): Argument {
   throw new BadArgumentError(`${label} is a string or a Uint8Array, not ${typeof value}`);
 }
 
+/** Names and values that are given as pairs or as an object; `label` names them in the error. Throws BadArgumentError. */
+export function toPairs(
+  given: Iterable<readonly [string, Bytes]> | Readonly<Record<string, Bytes>> | null | undefined,
+  label: string,
+): (readonly [string, Bytes])[] {
+  if (typeof (given ?? {}) === "object") {
+    const entries = given ?? [];
+    const pairs = Symbol.iterator in entries ? [...entries] : Object.entries(entries);
+    if (pairs.every(Array.isArray)) return pairs;
+  }
+  throw new BadArgumentError(`${label} are an object, or pairs of a name and a value`);
+}
+
 /** A whole number as decimal digits. The scripts check its range. Throws BadArgumentError. */
 export function encodeInteger(value: number, label: string): string {
   if (!Number.isInteger(value))

@@ -205,19 +205,19 @@ impl Word for ListOrder {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AddOptions {
-    /// 0..315360000000 in ms: from now until it is due (LQ-ADD-3).
+    /// 0 to 10 years: from now until it is due (LQ-ADD-3).
     pub delay: Option<Duration>,
-    /// 0..2840140799999 in ms: when it is due, by the server's clock; not together with delay (LQ-ADD-3).
+    /// When it is due, by the server's clock; not together with delay (LQ-ADD-3).
     pub not_before: Option<SystemTime>,
     /// -7..7: higher first (LQ-ORDER-1).
     pub priority: Option<i64>,
     /// 0..65534: how often it may be leased before it is dead; 0 is unlimited; by default as the queue is configured.
     pub max_attempts: Option<i64>,
-    /// 1..315360000000 in ms: from now until it is dropped, unless it was leased before (LQ-LEASE-10).
+    /// 1 ms to 10 years: from now until it is dropped, unless it was leased before (LQ-LEASE-10).
     pub expires_in: Option<Duration>,
     /// With expires_in: it becomes dead then, and is not dropped.
     pub expires_to: bool,
-    /// 1..315360000000 in ms: how long its outcome is kept; by default it is not kept (LQ-OUTCOME-1).
+    /// 1 ms to 10 years: how long its outcome is kept; by default it is not kept (LQ-OUTCOME-1).
     pub keep: Option<Duration>,
     /// Returned with each lease, as headers are (LQ-ITEM-5).
     pub content_type: Option<Vec<u8>>,
@@ -409,7 +409,7 @@ pub(crate) fn read_complete_and_lease_reply(reply: Value, entries: usize) -> Res
 pub struct CompleteWithOptions {
     /// Complete it only while this lease is the current one (LQ-COMPLETE-4).
     pub only_current: bool,
-    /// 0..315360000000 in ms: how long the result is kept; 0: as the item was added, and not at all if it was added without keep.
+    /// 0 to 10 years: how long the result is kept; 0: as the item was added, and not at all if it was added without keep.
     pub keep: Option<Duration>,
     /// At most as long as data may be (LQ-OUTCOME-7); dropped if nothing is kept.
     pub result: Option<Vec<u8>>,
@@ -948,7 +948,7 @@ pub(crate) fn read_purge_reply(reply: Value) -> Result<Vec<bool>> {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ReleaseOptions {
-    /// 0..315360000000 in ms: from now until it can be leased again (LQ-RELEASE-2).
+    /// 0 to 10 years: from now until it can be leased again (LQ-RELEASE-2).
     pub delay: Option<Duration>,
     /// The attempt does not count, and the item gets its place by creation time back (LQ-RELEASE-4).
     pub uncounted: bool,
@@ -956,7 +956,7 @@ pub struct ReleaseOptions {
     pub error: Option<Vec<u8>>,
     /// Make it dead, whatever its attempts (LQ-DEAD-1); not with delay or uncounted.
     pub dead: bool,
-    /// 0..315360000000 in ms: how long its failure is kept if it dies; 0: as the item was added (LQ-OUTCOME-3).
+    /// 0 to 10 years: how long its failure is kept if it dies; 0: as the item was added (LQ-OUTCOME-3).
     pub keep: Option<Duration>,
 }
 
