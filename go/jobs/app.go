@@ -117,7 +117,8 @@ func (a *App) Worker(queues []string, options ...leaseq.WorkerOption) (*leaseq.W
 		return nil, err
 	}
 	var all []*leaseq.Queue
-	for _, name := range append(slices.Clone(queues), scheduler.queueNames()...) {
+	// schedules first: their turns are short, and a queue of jobs may never be empty
+	for _, name := range append(scheduler.queueNames(), queues...) {
 		queue, err := a.Queue(name)
 		if err != nil {
 			return nil, err

@@ -115,12 +115,16 @@ func (a *App) NewCall(function string, args []any, kwargs map[string]any, given 
 	if known := a.function(function); known != nil {
 		own = known.options
 	}
-	return &Call{function: function, args: args, kwargs: kwargs, options: own.with(given)}
+	options := own.with(given)
+	return &Call{function: function, args: args, kwargs: kwargs, options: options, err: options.check()}
 }
 
 // Call makes a call.
 func (f *Function[In, Out]) Call(in In, given ...Option) *Call {
 	c := &Call{function: f.name, options: f.own.with(given)}
+	if c.err = c.options.check(); c.err != nil {
+		return c
+	}
 	if f.own.spread {
 		c.err = f.app.format.into(in, &c.kwargs)
 	} else if _, none := any(in).(None); !none {

@@ -218,3 +218,15 @@ func TestJobsOfPythonRunInGoAndTheOtherWayRound(t *testing.T) {
 		t.Fatal(got, err)
 	}
 }
+
+func TestOptionsThatNoJobCanHaveAreRefused(t *testing.T) {
+	app := appOf(t)
+	double := jobs.Define(app, "double", func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+	for _, option := range []jobs.Option{
+		jobs.ID(""), jobs.Retries(-7), jobs.FirstAttempt(0), jobs.FirstAttempt(6), jobs.Delay(-time.Second), jobs.Keep(-time.Second),
+	} {
+		if _, err := double.Enqueue(t.Context(), 1, option); err == nil || !strings.HasPrefix(err.Error(), "jobs: ") {
+			t.Error(err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -20,6 +21,7 @@ type Option func(*options)
 
 type options struct {
 	id          string
+	named       bool
 	queue       string
 	priority    int
 	delay       time.Duration
@@ -32,6 +34,7 @@ type options struct {
 	delays      []time.Duration
 	repeated    bool // the call itself says how its attempts are repeated
 	keep        time.Duration
+	kept        bool // the call itself says how long
 	description string
 	headers     []leaseq.Header
 	attempt     int
@@ -48,7 +51,7 @@ func defaults(queue string) options {
 }
 
 func (o options) with(given []Option) options {
-	o.limited, o.repeated = false, false
+	o.limited, o.repeated, o.kept = false, false, false
 	o.headers = append([]leaseq.Header{}, o.headers...)
 	for _, each := range given {
 		each(&o)
@@ -57,7 +60,7 @@ func (o options) with(given []Option) options {
 }
 
 // ID is the id of the job: while a job with it is in its queue, a second one is not enqueued. Default: a random one.
-func ID(id string) Option { return func(o *options) { o.id = id } }
+func ID(id string) Option { return func(o *options) { o.id, o.named = id, true } }
 
 // OnQueue is the queue in which the job waits. Default: that of the App.
 func OnQueue(name string) Option { return func(o *options) { o.queue = name } }
@@ -93,7 +96,7 @@ func Delays(delays ...time.Duration) Option {
 }
 
 // Keep is the time for which the result or the failure is kept; 0 is not at all. Default: a day.
-func Keep(d time.Duration) Option { return func(o *options) { o.keep = d } }
+func Keep(d time.Duration) Option { return func(o *options) { o.keep, o.kept = d, true } }
 
 // Description is a text for people. Default: the call.
 func Description(text string) Option { return func(o *options) { o.description = text } }
@@ -112,6 +115,21 @@ func Spread() Option { return func(o *options) { o.spread = true } }
 
 // FinalIf names errors that allow no other attempt, as leaseq.DeadLetter does. It is an option of Define.
 func FinalIf(is func(error) bool) Option { return func(o *options) { o.final = is } }
+
+// check refuses what no job can have.
+func (o options) check() error {
+	switch {
+	case o.named && o.id == "":
+		return fmt.Errorf("jobs: an id is 1 to 256 bytes of UTF-8; leave ID out for a random one")
+	case o.retries < Unlimited:
+		return fmt.Errorf("jobs: Retries is 0 or more, or Unlimited, not %d", o.retries)
+	case o.attempt < 1 || o.retries != Unlimited && o.attempt > o.retries+1:
+		return fmt.Errorf("jobs: FirstAttempt is 1 to %d, not %d", o.retries+1, o.attempt)
+	case o.delay < 0 || o.keep < 0:
+		return fmt.Errorf("jobs: Delay and Keep are 0 or more, not %v and %v", o.delay, o.keep)
+	}
+	return nil
+}
 
 // addOptions are those of the item. now is the server's time, which an expiry of a job with a time needs.
 func (o options) addOptions(now time.Time) []leaseq.AddOption {

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,7 +55,8 @@ type schedule struct {
 	table  timetable
 }
 
-// Cron enqueues a call at the slots of a line of crontab: minute, hour, day of month, month and day of week. A worker of the App takes the turns.
+// Cron enqueues a call at the slots of a line of crontab: minute, hour, day of month, month and day of week. A worker of the App takes the turns. No
+// results are kept, unless the call has a [Keep].
 func (a *App) Cron(call *Call, line string, options ...ScheduleOption) error {
 	s := newSchedule(call, options)
 	var err error
@@ -77,7 +77,11 @@ func (a *App) Every(call *Call, d time.Duration, options ...ScheduleOption) erro
 }
 
 func newSchedule(call *Call, options []ScheduleOption) *schedule {
-	s := &schedule{name: call.function, zone: "UTC", missed: MissedLast, call: call}
+	own := *call
+	if !own.options.kept {
+		own.options.keep = 0
+	}
+	s := &schedule{name: call.function, zone: "UTC", missed: MissedLast, call: &own}
 	for _, each := range options {
 		each(s)
 	}
@@ -87,6 +91,9 @@ func newSchedule(call *Call, options []ScheduleOption) *schedule {
 func (a *App) addSchedule(s *schedule) error {
 	if s.call.options.id != "" || !s.call.options.at.IsZero() {
 		return errors.New("jobs: the jobs of a schedule have neither an id nor a time: both come from their slots")
+	}
+	if !slices.Contains([]Missed{MissedLast, MissedAll, MissedNone}, s.missed) {
+		return fmt.Errorf("jobs: missed slots are handled as MissedLast, MissedAll or MissedNone, not %q", s.missed)
 	}
 	if len(s.name) == 0 || len(s.name) > maxScheduleBytes {
 		return fmt.Errorf("jobs: the name of a schedule is 1 to %d bytes long", maxScheduleBytes)
@@ -241,12 +248,8 @@ func (s *scheduler) start(ctx context.Context) error {
 
 // turn takes one: the item is completed, and in the same step the jobs of its slots and the item are added (LQ-JOB-13).
 func (s *scheduler) turn(ctx context.Context, item *leaseq.LeasedItem) error {
-	var state struct {
-		Version *int   `json:"v"`
-		Until   *int64 `json:"until"`
-		Last    int64  `json:"last"`
-	}
-	if json.Unmarshal(item.Data, &state) != nil || state.Until == nil || state.Version != nil && *state.Version != version {
+	state, ok := readSchedule(item.Data)
+	if !ok {
 		return leaseq.DeadLetter("this is no schedule that can be read here")
 	}
 	now := item.LeasedAt().UnixMilli()

@@ -129,6 +129,9 @@ def followed_with(stage: Stage) -> AddOptions:
     given: dict[str, Any] = {
         name: int(value) / 1000 if name in _SECONDS else value for name, value in stage.add.items()
     }
+    given.pop("content_type", None)  # the item has it
+    if given.pop("expires_to", None) is not None:
+        given["dead_on_expiry"] = True
     return cast("AddOptions", given)
 
 

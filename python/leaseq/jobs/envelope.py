@@ -23,7 +23,7 @@ class Envelope(msgspec.Struct, omit_defaults=True, kw_only=True):
     """The members of LQ-JOB-2 to LQ-JOB-5; times are ms since 1970, durations ms."""
 
     v: int
-    function: str
+    function: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     enqueued: int = 0

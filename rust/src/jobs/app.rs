@@ -97,9 +97,7 @@ impl App {
 
     fn with(mut self, name: String, function: Function) -> App {
         // a worker that was made before keeps the functions that it has
-        if let Some(functions) = Arc::get_mut(&mut self.functions) {
-            functions.insert(name, function);
-        }
+        Arc::make_mut(&mut self.functions).insert(name, function);
         self
     }
 
@@ -112,12 +110,14 @@ impl App {
         self.client.queue_in(&self.group, name)
     }
 
-    /// Makes a worker that runs jobs: how, and of which queues, is for the builder to say. Each job has its own attempts, and the queue counts
-    /// them: those of the builder do not apply.
+    /// Makes a worker that runs jobs: how, and of which queues, is for the builder to say. Each job has its own attempts, which the queue counts,
+    /// its own time limit and delays between attempts: those of the builder do not apply. Turns of schedules are items too: hooks and the
+    /// count of [`Worker::run`](crate::Worker::run) have them.
     pub fn worker(&self, builder: WorkerBuilder) -> Result<Worker> {
         let (schedules, queues) = self.schedules_of(builder.queues())?;
         let (starting, cron) = (schedules.clone(), queues.clone());
-        let builder = builder.attempts(0).with_queues(queues).prepare(move || {
+        // schedules first: their turns are short, and a queue of jobs may never be empty (LQ-JOB-62)
+        let builder = builder.attempts(0).without_time_limit().with_queues_first(queues).prepare(move || {
             let (schedules, queues) = (starting.clone(), cron.clone());
             Box::pin(async move {
                 for schedule in &schedules {
@@ -138,7 +138,8 @@ impl App {
             schedules,
             format: self.format,
         });
-        builder.build(move |task| {
+        let judging = runner.clone();
+        builder.refused(move |error| judging.refused(error)).build(move |task| {
             let runner = runner.clone();
             async move { runner.run(task).await }
         })

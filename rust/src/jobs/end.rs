@@ -28,7 +28,7 @@ pub enum JobEnd<T> {
     },
     /// It was cancelled.
     Cancelled,
-    /// There is no result of it, and none will come.
+    /// There is no result of it, and none will come. Of a job that was enqueued without `keep` that is so before it has run.
     NotKept,
     /// It has not ended within the time that the call waited.
     Waiting,
@@ -39,7 +39,8 @@ pub(crate) fn may_end(outcome: &Outcome) -> bool {
 }
 
 impl Job {
-    /// How the job ended. It waits for that, if its result is kept.
+    /// How the job ended. It waits for that if its result is kept: enqueue the job with [`AddOptions::keep`](crate::AddOptions::keep). Without, it
+    /// returns [`JobEnd::NotKept`] at once.
     pub async fn end<T: DeserializeOwned>(&self, wait: Wait) -> Result<JobEnd<T>> {
         let mut outcome = first(self.queue.outcomes(&[&self.id]).await?)?;
         if may_end(&outcome) && !outcome.keep.is_zero() {

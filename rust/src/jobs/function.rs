@@ -5,6 +5,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -27,9 +28,10 @@ pub(crate) enum Ended {
 type Running = Pin<Box<dyn Future<Output = Ended> + Send>>;
 
 /// A function, by its name in the [`App`](crate::jobs::App).
+#[derive(Clone)]
 pub(crate) struct Function {
     pub(crate) time_limit: Option<Duration>,
-    call: Box<dyn Fn(Context, Arguments) -> Result<Running, String> + Send + Sync>,
+    call: Arc<dyn Fn(Context, Arguments) -> Result<Running, String> + Send + Sync>,
 }
 
 impl Function {
@@ -51,7 +53,7 @@ impl Function {
                 }
             }))
         };
-        Function { time_limit, call: Box::new(call) }
+        Function { time_limit, call: Arc::new(call) }
     }
 
     /// Calls it; the error says why it cannot be called with these arguments (LQ-JOB-7).

@@ -1,5 +1,6 @@
 //! Enqueuing jobs.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use redis::Cmd;
@@ -13,7 +14,7 @@ use crate::jobs::app::App;
 use crate::jobs::envelope::VERSION;
 use crate::jobs::failure::unix_ms;
 use crate::jobs::format::{map, to_value};
-use crate::queue::Queue;
+use crate::queue::{Queue, Wait};
 use crate::verdict::random_number;
 
 /// A call of a function, to be enqueued as a job.
@@ -106,6 +107,10 @@ impl Call {
         envelope
     }
 
+    fn id_or_new(&self) -> String {
+        self.id.clone().unwrap_or_else(|| format!("{:016x}{:016x}", random_number(), random_number()))
+    }
+
     pub(crate) fn queue_or<'a>(&'a self, queue: &'a str) -> &'a str {
         self.queue.as_deref().unwrap_or(queue)
     }
@@ -168,20 +173,47 @@ impl App {
         if let Some(why) = first.refused.iter().chain(later.iter().filter_map(|each| each.refused.as_ref())).next() {
             return Err(Error::refused(why.clone()));
         }
-        let id = first.id.clone().unwrap_or_else(|| format!("{:016x}{:016x}", random_number(), random_number()));
+        let id = first.id_or_new();
         let stage_ids: Vec<String> = (1..=later.len()).map(|number| derived_id(&id, &number.to_string())).collect();
         let stages = later.iter().zip(&stage_ids).map(|(call, id)| call.stage(Some(id.clone()), &self.queue)).collect();
-        let envelope = first.envelope(Some(unix_ms(SystemTime::now())), stages);
-        let data = self.format.write(&envelope).map_err(Error::refused)?;
-        let queue = self.queue_named(first.queue.as_deref().unwrap_or(&self.queue))?;
-        let added = queue.add(NewItem::new(id.clone(), data).with(first.add_options())).await?.is_new();
+        let queue = self.queue_named(first.queue_or(&self.queue))?;
+        let added = queue.add(self.item(&first, id.clone(), stages)?).await?.is_new();
         if added && first.id.is_some() {
             forget_notes(&queue, &id).await?;
             for (call, id) in later.iter().zip(&stage_ids) {
-                forget_notes(&self.queue_named(call.queue.as_deref().unwrap_or(&self.queue))?, id).await?;
+                forget_notes(&self.queue_named(call.queue_or(&self.queue))?, id).await?;
             }
         }
         Ok(Enqueued { id, added })
+    }
+
+    /// Enqueues jobs, in one call of the server for each queue and 256 of them. Returns what became of each, in their order.
+    pub async fn enqueue_all(&self, calls: &[Call]) -> Result<Vec<Enqueued>> {
+        if let Some(why) = calls.iter().find_map(|call| call.refused.as_ref()) {
+            return Err(Error::refused(why.clone()));
+        }
+        let mut enqueued: Vec<Enqueued> = calls.iter().map(|call| Enqueued { id: call.id_or_new(), added: false }).collect();
+        let items = calls.iter().zip(&enqueued).map(|(call, job)| self.item(call, job.id.clone(), Vec::new()));
+        let items = items.collect::<Result<Vec<NewItem>>>()?;
+        let names: BTreeSet<&str> = calls.iter().map(|call| call.queue_or(&self.queue)).collect();
+        for name in names {
+            let queue = self.queue_named(name)?;
+            let places: Vec<usize> = (0..calls.len()).filter(|at| calls[*at].queue_or(&self.queue) == name).collect();
+            let of_queue: Vec<NewItem> = places.iter().map(|at| items[*at].clone()).collect();
+            for (at, added) in places.into_iter().zip(queue.add_all(&of_queue, Wait::No).await?) {
+                enqueued[at].added = added.is_new();
+                if added.is_new() && calls[at].id.is_some() {
+                    forget_notes(&queue, &enqueued[at].id).await?;
+                }
+            }
+        }
+        Ok(enqueued)
+    }
+
+    fn item(&self, call: &Call, id: String, stages: Vec<Value>) -> Result<NewItem> {
+        let envelope = call.envelope(Some(unix_ms(SystemTime::now())), stages);
+        let data = self.format.write(&envelope).map_err(Error::refused)?;
+        Ok(NewItem::new(id, data).with(call.add_options()))
     }
 }
 

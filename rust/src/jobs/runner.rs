@@ -8,7 +8,7 @@ use rmpv::Value;
 use tokio::time::timeout;
 
 use crate::client::Client;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::generated::codecs::AddOptions;
 use crate::item::NewItem;
 use crate::item_run::Task;
@@ -70,6 +70,12 @@ impl Runner {
                 Err(self.again(&job, attempt, self.failure("TimeoutError", late, started)))
             }
         }
+    }
+
+    /// What becomes of a job that the server refuses to complete: no attempt makes its result shorter (LQ-JOB-61).
+    pub(crate) fn refused(&self, error: &Error) -> HandlerError {
+        let text = Failure { started: None, ..self.failure("Error", error.to_string(), SystemTime::UNIX_EPOCH) }.text();
+        if error.is_invalid() { HandlerError::DeadLetter(text) } else { HandlerError::Failed(text) }
     }
 
     fn failure(&self, kind: &str, message: String, started: SystemTime) -> Failure {

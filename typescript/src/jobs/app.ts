@@ -94,9 +94,9 @@ export class App {
 
   /** Takes a client, which stays open when the App is closed, or the arguments of a `Client`. */
   constructor(server: Client | Server | readonly Server[], options: AppOptions = {}) {
-    if ("logger" in options || "replyTimeout" in options) {
+    if ("logger" in options || "replyTimeout" in options || "tracing" in options) {
       throw new BadArgumentError(
-        "logger and replyTimeout are options of the client: new App(new Client(server, { logger }))",
+        "logger, replyTimeout and tracing are options of the client: new App(new Client(server, { logger }))",
       );
     }
     refuseUnknown(options, OPTION_NAMES, "an App has no option");

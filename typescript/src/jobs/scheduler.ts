@@ -33,7 +33,7 @@ export class Scheduler {
 
   /** The queues of the schedules. */
   get queues(): Queue[] {
-    return [...this.#schedules.keys()].map((name) => this.#store.queue(name));
+    return [...this.#schedules.keys()].map((name) => this.#store.untraced(name));
   }
 
   /** Whether an item is a schedule. */
@@ -44,7 +44,7 @@ export class Scheduler {
   /** Adds the items of all schedules: a new one starts now, an existing one stays as it is (LQ-JOB-12). */
   async start(): Promise<void> {
     for (const [name, schedules] of this.#schedules) {
-      const queue = this.#store.queue(name);
+      const queue = this.#store.untraced(name);
       const until = await this.#store.serverTime(queue);
       const items = [...schedules.values()].map((schedule) =>
         itemOf(schedule.name, schedule.state({ until, next: undefined }, undefined)),

@@ -3,7 +3,8 @@ import { type Client, type ClientParts, partsOf } from "../client.js";
 import type { Outcome } from "../codecs.generated.js";
 import * as commands from "../commands.js";
 import type { Argument } from "../encoding.js";
-import type { Queue } from "../queue.js";
+import { QueueKeys } from "../keys.js";
+import { Queue } from "../queue.js";
 import { MAX_ENTRIES, SCRIPTS, WAIT_CAP_MS } from "../scripts.generated.js";
 import { MAX_COPY_BYTES } from "./envelope.js";
 import {
@@ -52,6 +53,11 @@ export class Store {
 
   queue(name: string): Queue {
     return this.#open(name).queue;
+  }
+
+  /** A queue whose items carry no span, as schedules do: all their jobs would be of the trace in which they were first added. */
+  untraced(name: string): Queue {
+    return new Queue(this.client, this.#parts.pool, new QueueKeys(name, this.group));
   }
 
   /** The waits for results of jobs in a queue. */

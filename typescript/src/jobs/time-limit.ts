@@ -19,12 +19,13 @@ export async function withinLimit<Result>(
   const leave = onAbort([outer], () => inner.abort(outer.reason));
   let timer: NodeJS.Timeout | undefined;
   let late: JobTimeout | undefined;
+  // The timers do not keep the process: a worker that is closed may leave a function that goes on.
   const abandoned = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       late = new JobTimeout(`the function ran longer than ${limitMs} ms`);
       inner.abort(new Cancellation("late", late.message));
-      timer = setTimeout(reject, UNWIND_MS, late);
-    }, limitMs);
+      timer = setTimeout(reject, UNWIND_MS, late).unref();
+    }, limitMs).unref();
   });
   const started = performance.now();
   try {

@@ -98,7 +98,9 @@ class Executor:
         Raises DeadLetter for a stage that the queue does not take.
         """
         queue = self._store.queue(stage.queue)
-        following = Item(ending.data, stage.id, headers=stage.headers)
+        content_type = stage.add.get("content_type")
+        given = None if content_type is None else str(content_type)
+        following = Item(ending.data, stage.id, headers=stage.headers, content_type=given)
         for failures in itertools.count(1):
             try:
                 await item.queue.complete(

@@ -84,5 +84,6 @@ class ProgressReporter:
         ]
         for queue, states, ended in due:
             with contextlib.suppress(LeaseqError):  # of one queue is none of the others
-                await self._store.write_states(queue, states)
+                # first: a job that has ended may run here again
                 await self._store.drop_states(queue, ended)
+                await self._store.write_states(queue, states)
