@@ -146,11 +146,13 @@ def from_server(error: redis.RedisError) -> LeaseqError:
     named = BY_CODE.get(text.split(" ", 1)[0])
     if named:
         return named(_MILLISECONDS.sub(_as_seconds, text))
+    if isinstance(error, redis.exceptions.OutOfMemoryError):  # a plain command; scripts name it themselves
+        return OutOfMemoryError(f"the server reached its memory limit: {text}")
     inside = any(words in text for words in _ACL_FAILURES)
     if inside or isinstance(error, redis.exceptions.NoPermissionError):
         refused: ServerError = AccessDeniedError(
-            f"the server user lacks a right: {text}; it needs EVALSHA, EVAL and BLPOP, the commands inside the scripts,"
-            " and the keys leaseq:* (spec/11-security.md); `leaseq doctor` names those that are missing"
+            f"the server user lacks a right{_named(text)}: {text}; `leaseq acl ROLE` prints the rules of a producer, a worker"
+            " and other roles"
         )
         refused.definite = not inside
     elif text.startswith(_UNAUTHENTICATED):
@@ -161,6 +163,12 @@ def from_server(error: redis.RedisError) -> LeaseqError:
         refused = ServerError(f"the server refused the call: {text}")
         refused.definite = isinstance(error, _NOT_RUN) or text.split(" ", 1)[0] in NOT_RUN
     return refused
+
+
+def _named(text: str) -> str:
+    """The missing right, if the server names the command. Redis 6.2 does not for a command inside a script."""
+    command = re.search(r"'([\w|-]+)' command", text)
+    return f", +{command[1]}" if command else ""
 
 
 def _is_turned_away(text: str) -> bool:
@@ -179,7 +187,10 @@ def _from_greeting(error: redis.ResponseError) -> LeaseqError:
     """The named error for what a server refused before the first call: what it refuses for now passes, the rest is for a person."""
     text = str(error)
     if isinstance(error, redis.exceptions.NoPermissionError):
-        return AccessDeniedError(f"the server user lacks a right that opening a connection needs: {text}")
+        return AccessDeniedError(
+            f"the server user lacks a right that opening a connection needs{_named(text)}: {text};"
+            " `leaseq acl ROLE` prints the rules of a user"
+        )
     if isinstance(error, _NOT_RUN) or text.split(" ", 1)[0] in NOT_RUN:
         return from_server(error)
     return BadArgumentError(f"the server refuses a setting of the connection, nothing was sent: {text}")

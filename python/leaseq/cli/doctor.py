@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.table import Table
 
+from leaseq import access_rules
 from leaseq.cli import output
 from leaseq.cli.exit_codes import ExitCode
 from leaseq.cli.server import Server, on_server
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from leaseq.doctor import Report
 
 _STYLES: Final = {"ok": "green", "advice": "yellow", "unknown": "magenta", "problem": "bold red"}
-# repeats leaseq.doctor.permissions.ROLES, whose import would slow every command down
-_ROLES: Final = ("worker", "cleaner", "reader", "operator")
 
 
 @click.command()
@@ -24,7 +23,7 @@ _ROLES: Final = ("worker", "cleaner", "reader", "operator")
 @click.option("--group", "-g", metavar="GROUP", help="The queues' group. [default: their names]")
 @click.option(
     "--role",
-    type=click.Choice(_ROLES),
+    type=click.Choice(access_rules.ROLES),
     default="worker",
     show_default=True,
     help="The role of the server's user: it must have the rights of this role.",

@@ -46,6 +46,7 @@ _SECTIONS: Final = {
         "import-redis-work-queue": "import_redis_work_queue",
     },
     "Other": {
+        "acl": "acl",
         "completion": "completion",
     },
 }

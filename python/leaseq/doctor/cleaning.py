@@ -15,6 +15,9 @@ NEARLY_FULL: Final = 0.9
 OVERDUE_SECS: Final = 10.0
 """Waiting workers and a cleaner reclaim within seconds."""
 
+WAITING_SECS: Final = 10.0
+"""A worker that waits leases an item at once."""
+
 _CLOCK: Final = struct.Struct("<2xd")
 """The clock in `state` (spec/02-data.md)."""
 
@@ -99,6 +102,40 @@ def overdue(queue: WorkQueue) -> Verdict:
     return problem(
         f"{found}: no worker leases from this queue and no cleaner cleans it",
         "start workers, or leaseq-cleaner",
+    )
+
+
+def waiting(queue: WorkQueue) -> Verdict:
+    """Items that are ready while nothing is leased."""
+    stats = queue.stats()
+    if not stats.ready or stats.leased or stats.paused or stats.waited <= WAITING_SECS:
+        return ok("no item waits for a first worker")
+    return advice(
+        f"{stats.ready} items are ready, the next has waited {stats.waited:.0f} s, and nothing is leased",
+        "start workers; `leaseq workers` lists those that live",
+    )
+
+
+def places(queue: WorkQueue) -> Verdict:
+    """Each item is in one state. An item that a crash or another program left in no state is never leased."""
+    stats = queue.stats()
+    placed = stats.ready + stats.delayed + stats.leased + stats.dead
+    if placed == stats.items:
+        return ok("each item has its state")
+    found = f"{stats.items} items, and {placed} places in the lists of states"
+    return problem(
+        f"{found}: some are in no state or in several",
+        f"leaseq clean {queue.name} --group {queue.group} --deep",
+    )
+
+
+def dead(queue: WorkQueue) -> Verdict:
+    """Dead letters wait for a person."""
+    count = queue.stats().dead
+    if not count:
+        return ok("no dead letters")
+    return advice(
+        f"{count} dead letters", f"leaseq dead list {queue.name} --group {queue.group}; revive or purge them"
     )
 
 

@@ -45,6 +45,9 @@ QUEUE_CHECKS: Final[dict[str, QueueCheck]] = {
     "clock-steps": cleaning.clock_steps,
     "limits": cleaning.limits,
     "overdue": cleaning.overdue,
+    "waiting": cleaning.waiting,
+    "places": cleaning.places,
+    "dead": cleaning.dead,
     "paused": cleaning.paused,
 }
 ROLE_CHECKS: Final[dict[str, Callable[[Node, str], Verdict]]] = {
@@ -71,8 +74,7 @@ def doctor(
 
     `queues` are those to look at: names, with `group` where it is not the name, or what the registry says
     (`leaseq.registry.queues`). `role` is what the user is meant for:
-    "worker" (producers too), "cleaner", "reader" or "operator" (spec/11-security.md). In a cluster every primary is
-    checked.
+    one of those that `leaseq acl` takes, such as "worker" or "operator". In a cluster every primary is checked.
 
     A check that cannot be made is a finding of status "unknown". Raises BadArgumentError, BadNameError, and
     UnavailableError or AccessDeniedError where the server cannot be talked to at all.

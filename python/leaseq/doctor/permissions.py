@@ -1,12 +1,10 @@
-"""Check that the user may run the commands that its role needs (the lists of spec/11-security.md).
-
-`ROLES` repeats those lists: change both. A test of the doctor compares them, another one the lists with the scripts.
-"""
+"""Check that the user may run the commands that its role needs (`leaseq.access_rules`)."""
 
 from typing import Any, Final
 
 import redis
 
+from leaseq import access_rules
 from leaseq._sync.connection import Connection
 from leaseq._sync.route import route
 from leaseq.doctor.finding import Verdict, advice, ok, problem, unknown
@@ -16,63 +14,53 @@ from leaseq.keys import REGISTRY
 KEY: Final = "KEY"
 """Stands for a key of the queue."""
 
-_READ_COMMANDS: Final = {
-    "time": (),
-    "get": (KEY,),
-    "hget": (KEY, "f"),
-    "hmget": (KEY, "f"),
-    "hlen": (KEY,),
-    "hexists": (KEY, "f"),
-    "hstrlen": (KEY, "f"),
-    "zcard": (KEY,),
-    "zscore": (KEY, "m"),
-    "zrange": (KEY, "0", "0"),
-}
-_SCRIPT_COMMANDS: Final = {"evalsha": ("0" * 40, "1", KEY), "eval": ("return 1", "1", KEY)}
-_CLEAN_COMMANDS: Final = {
-    "set": (KEY, "v"),
-    "hset": (KEY, "f", "v"),
-    "hdel": (KEY, "f"),
-    "hincrby": (KEY, "f", "1"),
-    "zadd": (KEY, "1", "m"),
-    "zrem": (KEY, "m"),
-    "zrangebyscore": (KEY, "0", "0"),
-    "llen": (KEY,),
-    "lindex": (KEY, "0"),
-    "lpush": (KEY, "v"),
-    "rpush": (KEY, "v"),
-    "del": (KEY,),
-    "pexpire": (KEY, "1"),
-}
-_BLOCKING_COMMANDS: Final = {
-    "blpop": (KEY, "0.01"),
+_ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
+    "evalsha": ("0" * 40, "1", KEY),
+    "eval": ("return 1", "1", KEY),
     "blmove": (KEY, KEY, "LEFT", "LEFT", "0.01"),
+    "blpop": (KEY, "0.01"),
+    "del": (KEY,),
+    "get": (KEY,),
+    "hdel": (KEY, "f"),
+    "hexists": (KEY, "f"),
+    "hget": (KEY, "f"),
+    "hincrby": (KEY, "f", "1"),
+    "hlen": (KEY,),
+    "hmget": (KEY, "f"),
+    "hscan": (KEY, "0"),
+    "hset": (KEY, "f", "v"),
     "hsetnx": (KEY, "f", "v"),
+    "hstrlen": (KEY, "f"),
+    "lindex": (KEY, "0"),
+    "llen": (KEY,),
+    "lpush": (KEY, "v"),
+    "memory|usage": (KEY,),
+    "mget": (KEY,),
+    "pexpire": (KEY, "1"),
+    "renamenx": (KEY, KEY),
+    "rpush": (KEY, "v"),
+    "sadd": (REGISTRY, "m"),
+    "set": (KEY, "v"),
+    "sismember": (KEY, "m"),
+    "smismember": (KEY, "m"),
+    "srem": (KEY, "m"),
+    "sscan": (REGISTRY, "0"),
+    "time": (),
+    "zadd": (KEY, "1", "m"),
+    "zcard": (KEY,),
+    "zcount": (KEY, "0", "0"),
+    "zrange": (KEY, "0", "0"),
+    "zrangebyscore": (KEY, "0", "0"),
+    "zrem": (KEY, "m"),
+    "zrevrange": (KEY, "0", "0"),
+    "zscan": (KEY, "0"),
+    "zscore": (KEY, "m"),
 }
-_SCAN_COMMANDS: Final = {"hscan": (KEY, "0"), "zscan": (KEY, "0"), "memory|usage": (KEY,)}
-_REGISTER_COMMANDS: Final = {"sadd": (REGISTRY, "m")}
-_REGISTRY_COMMANDS: Final = {"sscan": (REGISTRY, "0")}
-_COUNT_COMMANDS: Final = {"zcount": (KEY, "0", "0")}
-_LIST_COMMANDS: Final = {"zrevrange": (KEY, "0", "0")}
+"""Arguments to try a command with. Those of transactions are not tried, and those of doctor itself show by its checks."""
 
-ROLES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
-    "worker": _SCRIPT_COMMANDS | _READ_COMMANDS | _CLEAN_COMMANDS | _BLOCKING_COMMANDS | _REGISTER_COMMANDS,
-    "cleaner": _SCRIPT_COMMANDS
-    | _READ_COMMANDS
-    | _CLEAN_COMMANDS
-    | _COUNT_COMMANDS
-    | _SCAN_COMMANDS
-    | _REGISTRY_COMMANDS,
-    "reader": _SCRIPT_COMMANDS | _READ_COMMANDS | _COUNT_COMMANDS | _LIST_COMMANDS | _REGISTRY_COMMANDS,
-    "operator": _SCRIPT_COMMANDS
-    | _READ_COMMANDS
-    | _CLEAN_COMMANDS
-    | _BLOCKING_COMMANDS
-    | _REGISTER_COMMANDS
-    | _COUNT_COMMANDS
-    | _SCAN_COMMANDS
-    | _REGISTRY_COMMANDS
-    | _LIST_COMMANDS,
+ROLES: Final = {
+    role: {name: _ARGUMENTS[name] for name in access_rules.commands(role) if name in _ARGUMENTS}
+    for role in access_rules.ROLES
 }
 """For each role its commands, and arguments to try them with."""
 
@@ -100,20 +88,20 @@ def rights(node: Node, role: str) -> Verdict:
     except redis.exceptions.NoPermissionError as error:
         return unknown(
             f"it cannot be tried which commands the user lacks: {error}",
-            f"compare ACL GETUSER with the {role}'s list in spec/11-security.md",
+            f"compare ACL GETUSER with what `leaseq acl {role}` prints",
         )
     if not missing:
         return ok(f"the user has the rights of a {role}")
     lacking = [name for name, call in zip(ROLES[role], calls, strict=True) if call in missing]
     named = " ".join(f"+{name}" for name in lacking)
-    if all(name in {**_REGISTER_COMMANDS, **_REGISTRY_COMMANDS} for name in lacking):
+    if all(_ARGUMENTS[name][:1] == (REGISTRY,) for name in lacking):
         return advice(
             f"the user may not {named} the registry of queues: a cleaner does not find queues that only this user uses",
             f"ACL SETUSER <user> ~{REGISTRY} {named}",
         )
     return problem(
         f"the user lacks rights of a {role}: {named}",
-        f"ACL SETUSER <user> ~leaseq:* {named}; the whole lists are in spec/11-security.md",
+        f"ACL SETUSER <user> ~leaseq:* {named}; `leaseq acl {role}` prints all rules",
     )
 
 

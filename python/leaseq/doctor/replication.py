@@ -27,6 +27,13 @@ def replication(node: Node) -> Verdict:
             "this is a replica: it refuses every call",
             "connect to the primary, or through Sentinel or the cluster, which know it",
         )
+    if (good := info.get("min_slaves_good_slaves")) is not None:
+        needed = int(node.setting("min-replicas-to-write") or 0)
+        if good < needed:
+            return problem(
+                f"the server refuses every write (NOREPLICAS): min-replicas-to-write is {needed}, and {good} replicas follow",
+                "start the replicas, or look at why they do not follow; until then nothing is added or leased",
+            )
     lagging = _lagging(info)
     for _ in range(SAMPLES - 1):
         if not lagging:
