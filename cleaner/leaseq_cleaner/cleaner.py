@@ -1,6 +1,7 @@
 """The cleaner: finds queues, and keeps them clean until it is stopped."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from functools import partial
 
@@ -10,6 +11,7 @@ from leaseq.aio import WorkQueue, registry
 from leaseq.errors import LeaseqError
 from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean
+from leaseq_cleaner import intervals
 from leaseq_cleaner.intervals import Intervals
 from leaseq_cleaner.metrics import Metrics
 from leaseq_cleaner.report import QueueReport
@@ -41,6 +43,8 @@ class Cleaner:
         self._choice = QueueSelector(queues)
         self._stopping = asyncio.Event()
         self._rounds: CleanerService | None = None
+        self._registered_at: dict[RegisteredQueue, float] = {}
+        """When the registry last had a queue that fits."""
         self.metrics = Metrics()
 
     def stop(self) -> None:
@@ -91,7 +95,12 @@ class Cleaner:
         """The queues to look after, by what the registry says now."""
         found = set(self._choice.named)
         if self._choice.asks_the_registry:
-            found.update(filter(self._choice.fits, await registry.queues(opened.client)))
+            now = time.monotonic()
+            registered = await registry.queues(opened.client)
+            self._registered_at.update(dict.fromkeys(filter(self._choice.fits, registered), now))
+            left_at = now - intervals.REGISTRY_GRACE_SECS
+            self._registered_at = {queue: at for queue, at in self._registered_at.items() if at >= left_at}
+            found.update(self._registered_at)
         self.metrics.queues.set(len(found))
         return found
 

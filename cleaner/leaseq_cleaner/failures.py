@@ -3,7 +3,14 @@
 import logging
 
 from leaseq.cli.formatting import one_line
-from leaseq.errors import AccessDeniedError, LeaseqError, ReplyLostError, ServerError, UnavailableError
+from leaseq.errors import (
+    AccessDeniedError,
+    LeaseqError,
+    OutOfMemoryError,
+    ReplyLostError,
+    ServerError,
+    UnavailableError,
+)
 from leaseq_cleaner.metrics import Metrics
 
 log = logging.getLogger("leaseq_cleaner")
@@ -14,13 +21,19 @@ class UnexpectedError(LeaseqError):
 
 
 def is_passing(error: LeaseqError) -> bool:
-    """Return whether the server, and not the queue, is what fails: it is away, starts, or is a replica just now."""
+    """Return whether the server, and not the queue, is what fails: it is away, starts, is full, or refuses writes just now."""
     if isinstance(error, AccessDeniedError):
         return False
     # a definite refusal comes before the script; one from inside it is about what the queue holds
-    return isinstance(error, UnavailableError | ReplyLostError) or (
+    return isinstance(error, UnavailableError | ReplyLostError | OutOfMemoryError) or (
         isinstance(error, ServerError) and error.definite
     )
+
+
+def _problem_of(error: LeaseqError) -> str:
+    """Return what is wrong with the server, in words."""
+    refuses = isinstance(error, ServerError | OutOfMemoryError)
+    return "the server refuses writes" if refuses else "the server does not answer"
 
 
 class FailureLog:
@@ -28,13 +41,13 @@ class FailureLog:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._away: set[tuple[str, str]] = set()
+        self._away: dict[tuple[str, str], str] = {}
         self._others: dict[tuple[str, str], str] = {}
 
     @property
-    def away(self) -> bool:
-        """True if the server does not answer."""
-        return bool(self._away)
+    def server_problem(self) -> str:
+        """The reason why the server cannot be used, or "" if it takes calls and writes. From any thread."""
+        return next(iter(list(self._away.values())), "")
 
     def has(self, who: str) -> bool:
         """Return whether something else is wrong there."""
@@ -46,8 +59,8 @@ class FailureLog:
         text = one_line(error)
         if is_passing(error):
             if not self._away:
-                log.warning("the server does not answer, trying on: %s", text)
-            self._away.add(key)
+                log.warning("%s, trying on: %s", _problem_of(error), text)
+            self._away[key] = _problem_of(error)
             self._metrics.up.set(0)
         elif self._others.get(key) != text:
             log.error("%s of %s fails, trying on: %s", call, who, text)
@@ -57,7 +70,7 @@ class FailureLog:
         """Note that it worked."""
         key = (who, call)
         if key in self._away:
-            self._away.discard(key)
+            del self._away[key]
             if not self._away:
                 log.info("the server answers again")
         if not self._away:
@@ -67,5 +80,5 @@ class FailureLog:
 
     def forget(self, who: str) -> None:
         """Forget it: it is no longer looked at."""
-        self._away = {key for key in self._away if key[0] != who}
+        self._away = {key: problem for key, problem in self._away.items() if key[0] != who}
         self._others = {key: text for key, text in self._others.items() if key[0] != who}

@@ -20,6 +20,12 @@ STATS_SECS = 40.0
 DISCOVERY_SECS = 10.0
 """Between two looks at the registry, for all queues together."""
 
+REGISTRY_GRACE_SECS = 360.0
+"""Within it a queue that is gone from the registry is kept clean: a registry that was deleted fills again within five minutes.
+
+Clients enter the queues that they use every 300 s (LQ-REGISTRY-2).
+"""
+
 DEEP_SPREAD_SECS = 600.0
 """The first deep clean of a queue starts within this time, so it also starts if the cleaner is restarted daily."""
 

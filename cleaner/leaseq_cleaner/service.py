@@ -1,6 +1,8 @@
 """The tasks of a cleaner: one for each queue, one to look for queues, one for deep cleans."""
 
 import asyncio
+import contextlib
+import re
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -8,6 +10,7 @@ from typing import TypeVar
 
 from redis.asyncio import Redis, RedisCluster
 
+from leaseq._aio.route import NOT_CONNECTED, Cluster
 from leaseq.aio import WorkQueue
 from leaseq.cli.formatting import counted
 from leaseq.errors import AccessDeniedError, LeaseqError
@@ -32,7 +35,14 @@ DEEP_TICK_SECS = 1.0
 DEEP_RETRY_SECS = 60.0
 """Seconds after which a deep clean that failed continues where it was."""
 
+START = "0"
+"""The cursor at the start of a deep clean, and behind its end."""
+
+RUN = re.compile(rb"run_id:(\w+)")
+"""The line of INFO that names the run of a server."""
+
 REGISTRY = "the registry"
+SERVER = "the server"
 
 
 class CleanerService:
@@ -51,6 +61,10 @@ class CleanerService:
         self._visited: set[RegisteredQueue] = set()
         self._deep_due: dict[RegisteredQueue, float] = {}
         self._cursors: dict[RegisteredQueue, str] = {}
+        self._tried: set[str] = set()
+        """The servers that were asked last whether they take writes."""
+        self._runs: dict[RegisteredQueue, str] = {}
+        """The run of a server that held the queue when it was asked last: a restart or a failover makes it another."""
         self._loop_ran_at = time.monotonic()
         self._started = False
 
@@ -64,8 +78,8 @@ class CleanerService:
         """Why not all queues are kept clean just now, or "" if they are. From any thread."""
         if not self._started:
             return "not started"
-        if self._failures.away:
-            return "the server does not answer"
+        if problem := self._failures.server_problem:
+            return problem
         if self._failures.has(REGISTRY):
             return "the registry of queues cannot be read"
         fresh = len(self._known) - len(self._visited)
@@ -79,10 +93,11 @@ class CleanerService:
     ) -> None:
         """Keep these queues clean, and those that `find`, if any, finds, until the stop. Raises what fails at the first look."""
         await self._probe(found)
-        started()
         async with asyncio.TaskGroup() as group:
             self._adopt(found, group)
+            await self._look_at_servers()
             self._started = True
+            started()
             group.create_task(self._discover(find, group))
             if self._pace.deep_secs > 0:
                 group.create_task(self._deep_cleans())
@@ -111,6 +126,8 @@ class CleanerService:
         for queue in fresh:
             self._known[queue] = WorkQueue(queue.name, self._client, group=queue.group)
             self._metrics.add(queue)
+            if self._pace.deep_secs > 0:
+                self._metrics.awaits_deep_clean(queue)
             self._deep_due[queue] = time.monotonic() + self._pace.first_deep()
             group.create_task(self._clean_queue(queue))
         if fresh or gone:
@@ -121,6 +138,7 @@ class CleanerService:
         self._visited.discard(queue)
         self._deep_due.pop(queue, None)
         self._cursors.pop(queue, None)
+        self._runs.pop(queue, None)
         self._failures.forget(label(queue))
         self._metrics.drop(queue)
 
@@ -133,6 +151,51 @@ class CleanerService:
             found = None if find is None else await self._call(REGISTRY, "registry", find)
             if found is not None:
                 self._adopt(found, group)
+            await self._look_at_servers()
+
+    async def _look_at_servers(self) -> None:
+        """Ask each server whether it takes writes, and whether it has restarted or was replaced."""
+        queues: dict[str, list[RegisteredQueue]] = {}
+        for name, queue in list(self._known.items()):
+            queues.setdefault(await self._server_of(queue), []).append(name)
+        for server in self._tried - queues.keys():
+            self._failures.forget(server)
+        self._tried = set(queues)
+        for server, names in queues.items():
+            queue = self._known[names[0]]
+            await self._try_write(server, queue)
+            await self._look_for_restart(server, queue, names)
+
+    async def _try_write(self, server: str, queue: WorkQueue) -> None:
+        """Ask a server whether it takes writes: a light clean of a queue with nothing to do only reads."""
+        # a full server refuses this too, and it changes nothing: no item has this id
+        write = ("ZADD", queue.keys.key("ready"), "XX", "0", "")
+        await self._call(server, "write", partial(queue.executor.execute, *write))
+
+    async def _look_for_restart(self, server: str, queue: WorkQueue, names: list[RegisteredQueue]) -> None:
+        """Clean queues deeply whose server restarted or was replaced: a crash can leave items in no state."""
+        info = await self._call(server, "info", partial(queue.executor.execute, "INFO", "server"))
+        run = RUN.search(info or b"")
+        if run is None:
+            return
+        moved = [name for name in names if self._runs.get(name, run[1].decode()) != run[1].decode()]
+        self._runs.update(dict.fromkeys(names, run[1].decode()))
+        if not moved:
+            return
+        self._metrics.restarts.inc()
+        follow = f": deep cleans of its {len(moved)} queues" if self._pace.deep_secs > 0 else ""
+        log.warning("%s restarted or was replaced%s", server, follow)
+        for name in moved:
+            self._cursors[name] = START  # where a pass is means nothing to another run of the server
+            self._deep_due[name] = time.monotonic()
+
+    async def _server_of(self, queue: WorkQueue) -> str:
+        """Return the name of the server that holds a queue, as far as it is known."""
+        route = queue.executor.route
+        if isinstance(route, Cluster):
+            with contextlib.suppress(*NOT_CONNECTED):
+                return await route.node_of(queue.executor.key)
+        return SERVER
 
     async def _clean_queue(self, name: RegisteredQueue) -> None:
         """Light cleans of one queue, and looks at its counts."""
@@ -147,13 +210,13 @@ class CleanerService:
                 failures = 0
                 self._metrics.moved(name, done)
                 pause = self._pace.until_next_look(done)
-            if not self._failures.away:
+            if not self._failures.server_problem:
                 self._visited.add(name)
             if done is not None and time.monotonic() >= count_at:
                 count_at = time.monotonic() + intervals.STATS_SECS
                 stats = await self._call(who, "stats", queue.stats)
-                if stats is not None:
-                    self._metrics.counts.put(name, stats)
+                if stats is not None and self._metrics.take(name, stats):
+                    log.warning("%s: its counts went back: the server lost what was written last", who)
         if name not in self._known:
             self._forget(name)
 
@@ -171,16 +234,19 @@ class CleanerService:
         """One pass, or what is left of it after an error."""
         queue = self._known.get(name)
         while queue is not None and self._known.get(name) is queue:
-            cursor = self._cursors.get(name, "0")
+            cursor, run = self._cursors.get(name, START), self._runs.get(name)
             page = await self._call(label(name), "deep_clean", partial(queue.deep_clean_page, cursor))
             if page is None:
                 self._deep_due[name] = time.monotonic() + DEEP_RETRY_SECS
                 return
-            self._cursors[name], done = page
+            cursor, done = page
             self._metrics.repaired(name, done)
             if done.total:
                 log.warning("%s: repaired %s", label(name), counted(done.repairs))
-            if self._cursors[name] == "0":
+            if self._runs.get(name) != run:  # from the start again
+                continue
+            self._cursors[name] = cursor
+            if cursor == START:
                 self._metrics.deep_cleaned(name)
                 self._deep_due[name] = time.monotonic() + self._pace.until_next_deep()
                 return

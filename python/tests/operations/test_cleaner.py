@@ -42,6 +42,7 @@ TIMEOUT_SECS = 60.0
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for queues and retry at once: what is tested is that it happens, not when."""
     monkeypatch.setattr(intervals, "DISCOVERY_SECS", 0.05)
+    monkeypatch.setattr(intervals, "REGISTRY_GRACE_SECS", 0.0)
     monkeypatch.setattr(intervals, "DEEP_SPREAD_SECS", 0.05)
     monkeypatch.setattr(intervals, "until_next_try", Backoff(0.1, 0.1))
     monkeypatch.setattr(intervals, "MAX_SLEEP_SECONDS", 0.1)
@@ -227,6 +228,29 @@ class TestQueues:
             await until(lambda: value(cleaner, "leaseq_cleaner_queues") == 0)
             await until(lambda: value(cleaner, "leaseq_items") == 0)
 
+    async def test_a_registry_that_is_deleted_loses_no_queue(
+        self,
+        url: str,
+        redis_client: redis.Redis,
+        open_queue: OpenQueue,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Clients enter their queues again after up to five minutes; meanwhile leases expire and items come due."""
+        monkeypatch.setattr(intervals, "REGISTRY_GRACE_SECS", 3600.0)
+        queue = open_queue("q")
+        queue.add_item(Item(b"x", id="a"))
+        cleaner = Cleaner(url, light_secs=0.05)
+        async with at_work(cleaner):
+            redis_client.delete("leaseq:queues")
+            asked = value(cleaner, "leaseq_cleaner_call_seconds_count", call="registry")
+            await until(
+                lambda: value(cleaner, "leaseq_cleaner_call_seconds_count", call="registry") > asked + 1
+            )
+            queue.add_item(Item(b"x", id="b"), delay=0.001)  # this client need not enter it again yet
+            await until(lambda: queue.stats().ready == 2)
+            assert value(cleaner, "leaseq_cleaner_queues") == 1
+        assert redis_client.exists("leaseq:queues") == 0
+
     async def test_a_queue_by_name_is_cleaned_where_nobody_entered_it(
         self, url: str, redis_client: redis.Redis, open_queue: OpenQueue
     ) -> None:
@@ -302,6 +326,86 @@ class TestDeepClean:
         assert asked.count("0") == 1
 
 
+class TestRestarts:
+    """A crash can leave items in no state, and lose what was written last."""
+
+    @pytest.mark.each_server
+    async def test_a_restart_is_followed_by_a_deep_clean(
+        self, own_server: servers.StartServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        server = own_server("--appendonly", "yes")
+        with leaseq.WorkQueue("q", server.url) as queue:
+            queue.add_items(Item(b"x", id=f"{n}") for n in range(1000))
+            cleaner = Cleaner(server.url, deep_rate=1000)
+            async with at_work(cleaner):
+                await until(lambda: value(cleaner, "leaseq_cleaner_deep_clean_timestamp_seconds") > 0)
+                with server.client() as client:
+                    damage(client, 700)
+                server.stop()
+                await asyncio.to_thread(server.start)
+                await until(lambda: queue.stats().ready == 1000)
+                await until(lambda: value(cleaner, "leaseq_cleaner_repairs_total", kind="unplaced") == 700)
+            assert value(cleaner, "leaseq_cleaner_server_restarts_total") == 1
+            assert value(cleaner, "leaseq_cleaner_losses_total") == 0
+        assert caplog.text.count("the server restarted or was replaced: deep cleans of its 1 queues") == 1
+
+    async def test_a_pass_that_a_restart_meets_starts_anew(
+        self, own_server: servers.StartServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A cursor means nothing to another run of the server."""
+        server = own_server("--appendonly", "yes")
+        asked: list[str] = []
+        real = leaseq.aio.WorkQueue.deep_clean_page
+
+        async def page(
+            self: leaseq.aio.WorkQueue, cursor: str = "0", **options: Any
+        ) -> tuple[str, DeepClean]:
+            asked.append(cursor)
+            answer = await real(self, cursor, **options)
+            if len(asked) == 2:
+                server.stop()
+                await asyncio.to_thread(server.start)
+                await until(lambda: value(cleaner, "leaseq_cleaner_server_restarts_total") == 1)
+            return answer
+
+        monkeypatch.setattr(leaseq.aio.WorkQueue, "deep_clean_page", page)
+        with leaseq.WorkQueue("q", server.url) as queue:
+            queue.add_items(Item(b"x") for _ in range(1000))
+            cleaner = Cleaner(server.url, deep_rate=1000)
+            async with at_work(cleaner):
+                await until(lambda: value(cleaner, "leaseq_cleaner_deep_clean_timestamp_seconds") > 0)
+        assert asked[1] != "0"
+        assert asked[2] == "0"
+
+    async def test_lost_writes_are_counted(
+        self,
+        own_server: servers.StartServer,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        monkeypatch.setattr(intervals, "STATS_SECS", 0.05)
+        server = own_server()  # which keeps nothing
+        with leaseq.WorkQueue("q", server.url) as queue:
+            queue.add_items(Item(b"x") for _ in range(3))
+            cleaner = Cleaner(server.url, queues=["q"], light_secs=0.05)
+            async with at_work(cleaner):
+                await until(lambda: value(cleaner, "leaseq_events_total", event="added") == 3)
+                assert value(cleaner, "leaseq_cleaner_losses_total") == 0
+                server.stop()
+                await asyncio.to_thread(server.start)
+                await until(lambda: value(cleaner, "leaseq_cleaner_losses_total") == 1)
+        assert "q: its counts went back" in caplog.text
+
+    async def test_items_in_no_state_are_told(
+        self, url: str, redis_client: redis.Redis, open_queue: OpenQueue
+    ) -> None:
+        open_queue("q").add_items(Item(b"x") for _ in range(10))
+        damage(redis_client, 7)
+        cleaner = Cleaner(url, deep_secs=0)
+        async with at_work(cleaner):
+            await until(lambda: value(cleaner, "leaseq_unplaced_items") == 7)
+
+
 class TestTwoAtOnce:
     @pytest.mark.parametrize("count", [1, 2, 5])
     async def test_they_change_no_result(self, url: str, open_queue: OpenQueue, count: int) -> None:
@@ -363,6 +467,37 @@ class TestTwoAtOnce:
         assert sum(value(each, "leaseq_cleaner_repairs_total") for each in cleaners) == 0
 
 
+def refuse_writes(server: servers.SpawnedServer, client: redis.Redis, refusal: str) -> None:
+    """Make a server refuse writes with an error of this name."""
+    match refusal:
+        case "NOREPLICAS":
+            client.config_set("min-replicas-to-write", 1)
+        case "READONLY":
+            client.replicaof("127.0.0.1", server.port)
+        case "OOM":
+            client.config_set("maxmemory", 1)
+        case "MISCONF":
+            client.config_set("save", "3600 100000")
+            (server.folder / "in-the-way").mkdir()  # a folder: the snapshot cannot be put in its place
+            client.bgsave()
+            servers.wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", 60)
+
+
+def take_writes(server: servers.SpawnedServer, client: redis.Redis, refusal: str) -> None:
+    """Make it take writes again."""
+    match refusal:
+        case "NOREPLICAS":
+            client.config_set("min-replicas-to-write", 0)
+        case "READONLY":
+            client.replicaof("NO", "ONE")
+        case "OOM":
+            client.config_set("maxmemory", 0)
+        case "MISCONF":
+            (server.folder / "in-the-way").rmdir()
+            client.bgsave()
+            servers.wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "ok", 60)
+
+
 class TestFailures:
     async def test_a_restart_is_survived_and_told_in_one_line(
         self, own_server: servers.StartServer, caplog: pytest.LogCaptureFixture
@@ -387,6 +522,71 @@ class TestFailures:
         lines = [record.message for record in caplog.records]
         assert len([line for line in lines if line.startswith("the server does not answer")]) == 1
         assert lines.count("the server answers again") == 1
+
+    @pytest.mark.each_server
+    @pytest.mark.parametrize("refusal", ["NOREPLICAS", "READONLY", "MISCONF", "OOM"])
+    async def test_a_server_that_refuses_writes_is_an_outage(
+        self, own_server: servers.StartServer, caplog: pytest.LogCaptureFixture, refusal: str
+    ) -> None:
+        """A light clean of an idle queue only reads, which such a server allows."""
+        server = own_server("--dbfilename", "in-the-way")
+        with server.client() as client, leaseq.WorkQueue("q", server.url) as queue:
+            queue.add_item(Item(b"x", id="a"))
+            cleaner = Cleaner(server.url, light_secs=0.05)
+            with caplog.at_level(logging.INFO, "leaseq_cleaner"):
+                async with at_work(cleaner):
+                    await until(lambda: not cleaner.unready)
+                    refuse_writes(server, client, refusal)
+                    with pytest.raises(leaseq.LeaseqError):
+                        queue.add_item(Item(b"x", id="b"))
+                    await until(lambda: cleaner.unready == "the server refuses writes")
+                    assert value(cleaner, "leaseq_cleaner_server_up") == 0
+                    await until(lambda: value(cleaner, "leaseq_cleaner_errors_total", call="write") > 3)
+                    looks = value(cleaner, "leaseq_cleaner_call_seconds_count", call="light_clean")
+                    await until(
+                        lambda: (
+                            value(cleaner, "leaseq_cleaner_call_seconds_count", call="light_clean") > looks
+                        )
+                    )
+                    assert cleaner.unready, "a light clean that only reads does not show that it takes writes"
+                    take_writes(server, client, refusal)
+                    await until(lambda: not cleaner.unready)
+                    assert value(cleaner, "leaseq_cleaner_server_up") == 1
+                    assert queue.add_item(Item(b"x", id="b"))
+                    assert queue.stats().items == 2
+        lines = [record.message for record in caplog.records]
+        assert len([line for line in lines if line.startswith("the server refuses writes, trying on")]) == 1
+        assert lines.count("the server answers again") == 1
+
+    async def test_a_server_that_refuses_writes_at_the_start(self, own_server: servers.StartServer) -> None:
+        server = own_server()
+        with server.client() as client, leaseq.WorkQueue("q", server.url) as queue:
+            queue.add_item(Item(b"x"))
+            refuse_writes(server, client, "NOREPLICAS")
+            cleaner = Cleaner(server.url, light_secs=0.05)
+            async with at_work(cleaner):
+                await until(lambda: cleaner.unready == "the server refuses writes")
+                assert value(cleaner, "leaseq_cleaner_server_up") == 0
+                take_writes(server, client, "NOREPLICAS")
+                await until(lambda: not cleaner.unready)
+
+    async def test_one_node_of_a_cluster_that_refuses_writes(self, cluster: servers.RedisCluster) -> None:
+        with contextlib.ExitStack() as stack:
+            client = stack.enter_context(servers.cluster_client(cluster.url))
+            ports: set[int] = set()
+            for name in ["a", "b", "c", "d", "e", "f"]:
+                queue = stack.enter_context(leaseq.WorkQueue(name, client))
+                queue.add_item(Item(b"x"))
+                ports.add(client.get_node_from_key(queue.keys.key("ready")).port)  # type: ignore[no-untyped-call]
+            cleaner = Cleaner(f"redis+cluster://127.0.0.1:{cluster.nodes[1].port}", light_secs=0.05)
+            async with at_work(cleaner):
+                assert len(ports) > 1
+                for node in [node for node in cluster.nodes if node.port in ports]:
+                    await until(lambda: not cleaner.unready)
+                    with node.client() as admin:
+                        admin.config_set("min-replicas-to-write", 1)
+                        await until(lambda: cleaner.unready == "the server refuses writes")
+                        admin.config_set("min-replicas-to-write", 0)
 
     async def test_it_is_not_ready_before_it_has_looked(
         self, url: str, open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch
@@ -465,7 +665,8 @@ class TestFailures:
             queue.add_item(Item(b"x", id="a"))
             queue.add_item(Item(b"x", id="b"))
             queue.lease(0.001)
-            async with at_work(Cleaner(f"redis+sentinel://{hosts}/{sentinel.service}", light_secs=0.05)):
+            cleaner = Cleaner(f"redis+sentinel://{hosts}/{sentinel.service}", light_secs=0.05)
+            async with at_work(cleaner):
                 await until(lambda: queue.stats().reclaimed == 1)
                 with sentinel.primary.client() as client:
                     client.wait(2, 0)
@@ -485,6 +686,7 @@ class TestFailures:
                 with leaseq.WorkQueue("q", promoted.url) as moved:
                     moved.lease(0.001)
                     await until(lambda: moved.stats().reclaimed == 2)
+                    await until(lambda: value(cleaner, "leaseq_cleaner_server_restarts_total") == 1)
 
     async def test_a_cluster(self, cluster: servers.RedisCluster) -> None:
         names = ["a", "b", "c", "d", "e", "f"]

@@ -13,8 +13,8 @@ from typing import Any
 
 import promql_parser
 import pytest
-import yaml
 from prometheus_client.core import HistogramMetricFamily
+from support.alert_rules import alert_rules, selectors
 
 from leaseq.keys import RegisteredQueue
 from leaseq.results import COUNTERS, MOVES, REPAIRS, STATES, DeepClean, LightClean, QueueStats
@@ -35,7 +35,7 @@ def exported() -> dict[str, set[str]]:
     """Every metric as a cleaner with a queue tells it, with its labels; a histogram under its own name alone."""
     metrics = Metrics()
     metrics.add(QUEUE)
-    metrics.counts.put(QUEUE, QueueStats(**dict.fromkeys(QueueStats.__dataclass_fields__, 0)))  # type: ignore[arg-type]
+    metrics.take(QUEUE, QueueStats(**dict.fromkeys(QueueStats.__dataclass_fields__, 0)))  # type: ignore[arg-type]
     metrics.moved(QUEUE, LightClean(promoted=1))
     metrics.repaired(QUEUE, DeepClean({"clock": 1}))
     metrics.deep_cleaned(QUEUE)
@@ -94,34 +94,7 @@ def test_what_the_page_says_of_flags_and_addresses_is_there() -> None:
         assert (ROOT / name).is_file(), name
 
 
-def rules() -> list[dict[str, Any]]:
-    loaded = yaml.safe_load((CLEANER / "alerts.yml").read_text(encoding="utf-8"))
-    assert list(loaded) == ["groups"]
-    return [rule for group in loaded["groups"] for rule in group["rules"]]
-
-
-def selectors(expression: str) -> list[tuple[str, set[str]]]:
-    """The metrics that an expression reads, and the labels it selects or groups by, as the parser of Prometheus sees it."""
-    found: list[tuple[str, set[str]]] = []
-
-    def visit(node: Any) -> None:
-        if isinstance(node, promql_parser.VectorSelector):
-            found.append((node.name or "", {matcher.name for matcher in node.matchers.matchers}))
-
-    def walk(node: Any) -> None:
-        visit(node)
-        for name in ("expr", "lhs", "rhs", "vector_selector", "param"):
-            child = getattr(node, name, None)
-            if child is not None:
-                walk(child)
-        for child in getattr(node, "args", ()):
-            walk(child)
-
-    walk(promql_parser.parse(expression))
-    return found
-
-
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
+@pytest.mark.parametrize("rule", alert_rules(), ids=lambda rule: rule["alert"])
 def test_an_alert_is_valid_and_about_what_is_exported(
     rule: dict[str, Any], exported: dict[str, set[str]]
 ) -> None:
@@ -130,7 +103,8 @@ def test_an_alert_is_valid_and_about_what_is_exported(
     assert rule["labels"]["severity"] in {"page", "ticket"}
     read = selectors(rule["expr"])
     assert read
-    for name, labels in read:
+    for selector in read:
+        name, labels = selector.name or "", {matcher.name for matcher in selector.matchers.matchers}
         base = re.sub(r"_(bucket|count|sum)$", "", name)
         assert name in exported or base in exported, name
         assert labels <= exported.get(name, exported.get(base, set())), (name, labels)
@@ -151,7 +125,7 @@ def test_the_page_says_what_to_do_about_each_alert() -> None:
     named = [
         name for cells in rows("Alerts, and what to do") for name in re.findall(r"`(Leaseq\w+)`", cells[0])
     ]
-    assert named == [rule["alert"] for rule in rules()]
+    assert named == [rule["alert"] for rule in alert_rules()]
 
 
 def test_the_dockerfile() -> None:

@@ -15,9 +15,11 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import promql_parser
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support import servers
+from support.alert_rules import alert_rules, selectors
 from support.full_pipe import full_pipe
 
 import leaseq
@@ -367,6 +369,36 @@ class Service:
         self._reserved.close()
 
 
+FROM_FIRST_FAILURE = {"leaseq_cleaner_errors_total"}
+"""Its labels are the errors: its alert wants more than ten."""
+
+
+def unread(scraped: str) -> set[str]:
+    """Return the metrics that alerts read, and that a scrape has no series of, with the labels that they select."""
+    series = [
+        (sample.name, sample.labels)
+        for family in text_string_to_metric_families(scraped)
+        for sample in family.samples
+    ]
+
+    def is_there(selector: promql_parser.VectorSelector) -> bool:
+        return any(
+            name == selector.name
+            and all(
+                (labels.get(each.name) == each.value) == (each.op == promql_parser.MatchOp.Equal)
+                for each in selector.matchers.matchers
+            )
+            for name, labels in series
+        )
+
+    return {
+        selector.name or ""
+        for rule in alert_rules()
+        for selector in selectors(rule["expr"])
+        if not is_there(selector)
+    }
+
+
 class TestService:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_a_signal_ends_it_in_order(self, url: str, number: int) -> None:
@@ -444,6 +476,24 @@ class TestService:
         assert found["leaseq_cleaner_queues"] == {(): 1}
         assert found["leaseq_cleaner_server_up"] == {(): 1}
         assert found["leaseq_cleaner_call_seconds_count"]["stats",] >= 1
+
+    @pytest.mark.slow
+    def test_alerts_have_what_they_read_from_the_first_scrape_on(
+        self, own_server: servers.StartServer
+    ) -> None:
+        """A series that comes with its first event is seen neither by a rate nor by `== 0`."""
+        server = own_server("--appendonly", "yes")
+        with leaseq.WorkQueue("q", server.url) as queue, Service(server.url) as service:
+            queue.add_item(Item(b"x"))
+            service.wait(lambda: "leaseq_items{" in service.get("/metrics")[1])
+            assert unread(service.get("/metrics")[1]) == FROM_FIRST_FAILURE
+            server.stop()
+            service.wait(lambda: "\nleaseq_cleaner_server_up 0.0\n" in service.get("/metrics")[1])
+            assert unread(service.get("/metrics")[1]) == set()
+            server.start()
+            service.wait(lambda: "\nleaseq_cleaner_server_restarts_total 1.0\n" in service.get("/metrics")[1])
+            service.wait(service.ready)
+            assert unread(service.get("/metrics")[1]) == set()
 
     @pytest.mark.slow
     def test_health_while_the_server_is_away(self, own_server: servers.StartServer) -> None:
