@@ -27,6 +27,7 @@ LINES: Final = {
     "skipped-several": ("*/15 2 30 3 *", ZONE),
     "twice": ("30 2 26 10 *", ZONE),
     "skipped-each-hour": ("*/30 * 30 3 *", ZONE),
+    "twice-several": ("*/30 2,3 26 10 *", ZONE),
     "twice-each-hour": ("*/30 * 26 10 *", ZONE),
 }
 

@@ -11,7 +11,7 @@ from leaseq.backoff import Backoff
 from leaseq.commands import Command, LeaseReply
 from leaseq.commands.additions import Options
 from leaseq.durations import Duration, deadline_after
-from leaseq.errors import BadTypeError
+from leaseq.errors import BadTypeError, LeaseqError
 from leaseq.item import Item
 from leaseq.keys import QueueKeys
 from leaseq.results import Outcome
@@ -150,17 +150,23 @@ def outcome(
 
 
 def add_when_room(
-    keys: QueueKeys, items: Sequence[Item], options: Options, *, wait_until: float, clock: Callable[[], float]
+    keys: QueueKeys,
+    items: Sequence[Item],
+    options: Options,
+    answers: list[bool | None],
+    *,
+    wait_until: float,
+    clock: Callable[[], float],
 ) -> Flow[list[bool | None]]:
     """Add items of one call; if the queue is full, wait for room and add what is missing, until the time is over.
 
-    Returns an answer for each item, None if there was no room. An item that was added is not added again: it may be
+    `answers` receives an answer for each item, None if there was no room. An item that was added is not added again: it may be
     completed by now. A flow that waited settles at the end, also after success: there may be room for one more, and the
     wake-up was for one.
     """
     settles = (commands.settle(keys),)
     pop = ("BLPOP", keys.key("room"))
-    answers = answered((yield commands.add(keys, items, options)))
+    answers += answered((yield commands.add(keys, items, options)))
     waited = False
     while missing := [index for index, answer in enumerate(answers) if answer is None]:
         pause = min(WAIT_CAP, wait_until - clock())
@@ -173,6 +179,16 @@ def add_when_room(
     if waited:
         yield Leave(settles)
     return answers
+
+
+def interrupted(error: LeaseqError, answers: list[bool | None], count: int) -> None:
+    """Give the error of a wait for room what is known of its items: those that were sent again are in doubt (LQ-CLIENT-2)."""
+    missing = [index for index, answer in enumerate(answers) if answer is None]
+    if error.definite or not missing:
+        error.answers, error.in_doubt = list(answers), count
+    else:
+        error.answers = answers[: missing[0]]
+        error.in_doubt = missing[-1] + 1 - missing[0]
 
 
 def lease_deadline(timeout: Duration | None, clock: Callable[[], float], *, block: bool) -> float | None:

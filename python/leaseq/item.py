@@ -125,7 +125,7 @@ class Extension:
     overtaken: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)  # without slots: what is False at first is so on the class
 class Hold:
     """The hold of this process on an item.
 
@@ -146,12 +146,12 @@ class Hold:
     secs: float
     since: float | None
     held_until: float | None
-    lost: bool = False
-    ending: bool = False
-    ended: bool = False
-    under_way: list[Extension] = field(default_factory=list)
-    asked_at: float = 0.0
-    in_doubt: bool = False
+    lost: bool = field(default=False, init=False)
+    ending: bool = field(default=False, init=False)
+    ended: bool = field(default=False, init=False)
+    under_way: list[Extension] = field(default_factory=list, init=False)
+    asked_at: float = field(default=0.0, init=False)
+    in_doubt: bool = field(default=False, init=False)
 
     def is_over(self, now: float) -> bool:
         """Return whether the lease has ended as this process's clock counts it (LQ-CLIENT-3)."""

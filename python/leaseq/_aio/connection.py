@@ -42,12 +42,12 @@ class Connection(ReplyStream):
         pipelined: whether a command was sent behind a block that is not over: what it brings would be lost with the connection.
         idle_list: where its pool keeps it between two users.
         slot: what it takes of the bound on connections in use.
-        idle_since: when its last user returned it, in seconds.
+        idle_since: when its last user returned it, in seconds; infinite while no other was idle beside it.
     """
 
     idle_list: list[Self]
     slot: concurrency.Slot | None = None
-    idle_since = 0.0
+    idle_since = math.inf
 
     pending_replies = 0
     asking = False

@@ -103,7 +103,7 @@ class Executor(Borrower):
                     self.route.release(connection)
             if command.undo is not None:
                 answer = self._deliver(command, answer, sent_at)
-        if command.registers and concurrency.now() >= self._register_at:
+        if command.registers and sent_at >= self._register_at:
             await self._register(command, answer)
         result: T = answer
         return result

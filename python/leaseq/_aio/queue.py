@@ -229,13 +229,20 @@ class WorkQueue(QueueAdmin):
                     answers += await self._add_when_room(chunk, options, wait_until)
         except LeaseqError as error:
             error.answers = [*answers, *error.answers]
-            error.in_doubt = len(chunk)
+            if wait_until is None:
+                error.in_doubt = len(chunk)
             raise
         return answers
 
     async def _add_when_room(self, items: list[Item], options: Options, wait_until: float) -> list[bool]:
-        flow = flows.add_when_room(self.keys, items, options, wait_until=wait_until, clock=concurrency.now)
-        answers = await self.executor.drive(flow)
+        answers: list[bool | None] = []
+        clock = concurrency.now
+        flow = flows.add_when_room(self.keys, items, options, answers, wait_until=wait_until, clock=clock)
+        try:
+            await self.executor.drive(flow)
+        except LeaseqError as error:
+            flows.interrupted(error, answers, len(items))
+            raise
         return commands.all_in(self.name, answers)
 
     _last_take: tuple[object, Command[LeaseReply] | None] = (None, None)

@@ -1,6 +1,7 @@
 """A connection of our own, for threads: a socket and hiredis. Nothing is sent twice, and no reply is read by two."""
 
 import contextlib
+import math
 import select
 import socket
 import ssl
@@ -46,12 +47,12 @@ class Connection:
         has_failed: whether it broke or the server was silent for too long: others may have the same fault.
         idle_list: where its pool keeps it between two users.
         slot: what it takes of the bound on connections in use.
-        idle_since: when its last user returned it, in seconds.
+        idle_since: when its last user returned it, in seconds; infinite while no other was idle beside it.
     """
 
     idle_list: list[Self]
     slot: concurrency.Slot | None = None
-    idle_since = 0.0
+    idle_since = math.inf
 
     pending_replies = 0
     asking = False

@@ -110,15 +110,22 @@ class Pool:
             if connection.has_failed:
                 self.discard_idle()
         else:
-            connection.idle_since = now = concurrency.now()
-            self._idle.append(connection)
-            try:  # in front are those that were used longest ago: the last to return is handed out first
-                while self._idle[0].idle_since < now - IDLE_SECS:
-                    self._idle.pop(0).close()
-            except IndexError:  # another thread took it
-                pass
+            idle = self._idle
+            idle.append(connection)
+            if len(idle) > 1:
+                self._close_unused(connection)
+            else:
+                connection.idle_since = math.inf
         if self._slots is not None:
             self._slots.release(slot)
+
+    def _close_unused(self, latest: Connection) -> None:
+        """Close what no call has used for long. In front are those that were used longest ago: the last to return is handed out first."""
+        latest.idle_since = now = concurrency.now()
+        with contextlib.suppress(IndexError):  # another thread took it
+            while (first := self._idle[0]).idle_since < now - IDLE_SECS:
+                self._idle.pop(0).close()
+            first.idle_since = min(now, first.idle_since)
 
     def discard_idle(self) -> None:
         """Close the idle connections: one broke, and these may have the same fault (LQ-CLIENT-21)."""

@@ -105,6 +105,11 @@ class Cluster:
                 raise
         return self._pool(other).acquire(until=until)
 
+    def node_of(self, key: str) -> str:
+        """Return HOST:PORT of the node that has a key, as far as is known. Raises errors of redis-py."""
+        host, port = self._topology.node_of(key, concurrency.now() + self.limit_secs)
+        return f"{host}:{port}"
+
     def _pool(self, node: tuple[str, int]) -> Pool:
         pool = self._pools.get(node)
         if pool is None:

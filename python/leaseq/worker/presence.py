@@ -156,9 +156,9 @@ def decode(worker_id: bytes, text: bytes | None, now: float) -> WorkerInfo | Non
         age = max(0.0, now - fields.get("reported", now * 1000) / 1000)
         return WorkerInfo(
             name,
-            str(fields["host"]),
+            _text(fields["host"]),
             int(fields["pid"]),
-            str(fields["client"]),
+            _text(fields["client"]),
             fields["started"] / 1000,
             fields["stopping"] is True,
             int(fields["concurrency"]),
@@ -171,6 +171,12 @@ def decode(worker_id: bytes, text: bytes | None, now: float) -> WorkerInfo | Non
         return None
 
 
+def _text(member: object) -> str:
+    if not isinstance(member, str):
+        raise TypeError
+    return member
+
+
 def _queue(entry: str) -> tuple[str, str]:
     group, _, name = entry.partition(":")
     return group, name
@@ -178,4 +184,4 @@ def _queue(entry: str) -> tuple[str, str]:
 
 def _item(fields: dict[str, Any], age: float) -> HeldItem:
     group, name = _queue(fields["queue"])
-    return HeldItem(name, group, str(fields["id"]), int(fields["attempt"]), fields["ms"] / 1000 + age)
+    return HeldItem(name, group, _text(fields["id"]), int(fields["attempt"]), fields["ms"] / 1000 + age)

@@ -38,6 +38,18 @@ def test_a_queue_on_another_server(flavour: ClientFlavour, own_server: servers.S
     assert first.inspect("a").state == "leased"
 
 
+def test_a_queue_on_another_database(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CLIENT-9: the follow-up would be in a database in which no client looks for it."""
+    first = flavour.queue("first", url)
+    elsewhere = flavour.queue("second", f"{url.rpartition('/')[0]}/1", group="first")
+    first.add_item(Item(b"x", id="a"))
+    item = first.lease(30)
+    assert item is not None
+    with pytest.raises(leaseq.CrossGroupError, match="another server or database"):
+        first.complete(item, then=[(elsewhere, Item(b"x"))])
+    assert first.inspect("a").state == "leased"
+
+
 def test_a_finished_item_in_a_block_is_left_alone(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-COMPLETE-2: whatever call of the block ended it, the end of the block sends nothing."""
     queue.add_items([Item(b"x", id=name) for name in "abcd"])

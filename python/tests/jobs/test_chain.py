@@ -102,6 +102,32 @@ def test_a_chain_of_which_a_job_dies_ends_there_and_goes_on_when_it_is_revived(
     assert handle.result(0) == 3
 
 
+def test_the_jobs_of_a_chain_share_the_time_of_a_wait(
+    flavour: JobAppFlavour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @flavour.app.job(name="one")
+    def one() -> int:
+        return 1
+
+    @flavour.app.job(name="elsewhere", queue="elsewhere")
+    def elsewhere(number: int) -> int:
+        return number
+
+    handle = flavour.app.chain(one.call()).then(elsewhere.partial()).enqueue()
+    assert flavour.burst(queues=["default"]) == 1
+    kind = type(handle.last)
+    result, waited = kind.result, []
+
+    def recorded(self: Any, timeout: Any = None) -> Any:
+        waited.append(timeout)
+        return result(self, timeout)
+
+    monkeypatch.setattr(kind, "result", recorded)
+    with pytest.raises(TimeoutError):
+        handle.result(0.5)
+    assert 0 <= waited[-1] < 0.5
+
+
 def test_who_waits_for_a_chain_is_woken_by_its_last_job(flavour: JobAppFlavour) -> None:
     go = asyncio.Event()
 

@@ -342,12 +342,14 @@ def test_who_waits_is_woken(shop: Shop, redis_client: redis.Redis, cap_of_an_hou
     until(lambda: answers == [3])
 
 
-def test_cancelling_leaves_a_trace(shop: Shop) -> None:
-    """LQ-JOB-11."""
+def test_cancelling_leaves_a_trace(shop: Shop, redis_client: redis.Redis) -> None:
+    """LQ-JOB-11: for a day."""
     handle = shop.enqueue(shop.add.with_options(id="a"), 1)
     assert shop.flavour(handle, "cancel")
     assert not shop.flavour(handle, "cancel")
     assert shop.flavour(handle, "status") == "cancelled"
+    (note,) = redis_client.keys("*:cancelled:a")
+    assert 86_000_000 < redis_client.pttl(note) <= 86_400_000
     known = shop.info(handle)
     assert known.ended > 0
     assert (known.function, known.args, known.description) == ("add", (1,), "add(1)")

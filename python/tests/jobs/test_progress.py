@@ -79,3 +79,17 @@ async def test_a_queue_whose_states_cannot_be_written_keeps_back_no_other(
     await reporter.flush()
     [other] = {"one", "two"} - set(refused)
     assert (await store.states(other, [other]))[0].worker == "worker"
+
+
+async def test_a_job_that_ended_and_runs_here_again_keeps_its_state(store: Store) -> None:
+    item = (await leased(store))[0]
+    reporter = ProgressReporter(store, "worker")
+    reporter.begin(item, time.time())
+    await reporter.flush()
+    reporter.end(item)
+    await item.queue.release(item)
+    again = await item.queue.lease(3600)
+    assert again is not None
+    reporter.begin(again, time.time())
+    await reporter.flush()
+    assert (await store.states("one", ["one"]))[0].token == again.token

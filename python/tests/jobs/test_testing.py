@@ -107,6 +107,25 @@ def test_in_an_event_loop(url: str) -> None:
     assert asyncio.run(main()) == (2, 3)
 
 
+def test_in_an_event_loop_whose_app_has_a_client_already(url: str) -> None:
+    app = App(NOBODY)
+
+    @app.job(name="f")
+    async def f(number: int) -> int:
+        return number + 1
+
+    async def main() -> int:
+        with pytest.raises(UnavailableError):
+            await f.aio.enqueue(1)
+        with at_once(app, url):
+            try:
+                return await (await f.aio.enqueue(1)).result(0)
+            finally:
+                await app.aio.close()
+
+    assert asyncio.run(main()) == 2
+
+
 USERS_TESTS = """
 import leaseq
 from leaseq.jobs import App

@@ -244,6 +244,8 @@ def test_what_a_job_decides_past_its_time_stands(flavour: JobAppFlavour, fork: b
     assert flavour.burst() == 6
     for handle, kind in handles:
         assert (kind, handle.status()) in {("dead", "failed"), ("retry", "retrying"), ("result", "succeeded")}
+        error = {"dead": "DeadLetter: enough", "retry": "Retry: later", "result": ""}[kind]
+        assert handle.info().error.rpartition("errors.")[2] == error
 
 
 def test_what_interrupts_a_job_is_no_exception_that_code_goes_on_after() -> None:

@@ -63,7 +63,8 @@ def test_a_job_that_kills_its_process_dies_and_its_neighbours_succeed(
 ) -> None:
     """LQ-WORK-12."""
     with Program(url, processes=1) as program:
-        naps = [app.enqueue("nap", 1) for _ in range(7)]
+        nap_of_a_shop = app.function("nap").with_options(headers={"shop": "a"})
+        naps = [nap_of_a_shop.enqueue(1) for _ in range(7)]
         until(lambda: len(values_of(redis_client, "napping")) == 7)
         poison = app.function("poison").with_options(retries=1).enqueue()
         with pytest.raises(JobFailed, match="ProcessDied: its process was ended by SIGKILL") as raised:
@@ -71,6 +72,7 @@ def test_a_job_that_kills_its_process_dies_and_its_neighbours_succeed(
         assert [nap.result(TIMEOUT_SECS) for nap in naps] == [1] * 7
         err = stop(program)
     assert raised.value.attempt == 2
+    assert set(values_of(redis_client, "headers")) == {"a"}
     assert "8 jobs were running in a process that was ended by SIGKILL; each runs alone now" in err
 
 

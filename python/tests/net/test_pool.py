@@ -158,6 +158,21 @@ def test_a_bound_on_connections_holds(flavour: ClientFlavour, url: str) -> None:
     assert mine.stats().ready == 3
 
 
+def test_a_connection_that_could_not_be_opened_takes_no_place(
+    flavour: ClientFlavour, own_server: servers.StartServer
+) -> None:
+    """LQ-FAIL-5: a client with a bound works again when its server is back."""
+    server = own_server()
+    queue = flavour.queue("q", asking_for(server.url, "max_connections=2"))
+    assert queue.add_item(Item(b"x", id="a"))
+    server.kill()
+    for _ in range(4):
+        with pytest.raises(leaseq.UnavailableError):
+            queue.stats()
+    server.start()
+    assert queue.stats().now > 0
+
+
 def test_who_finds_none_free_waits_where_the_client_says_so(flavour: ClientFlavour, url: str) -> None:
     kind: Any = (
         redis.BlockingConnectionPool if flavour.name == "sync" else redis.asyncio.BlockingConnectionPool
@@ -280,7 +295,10 @@ def test_one_that_no_call_used_for_a_while_is_closed(flavour: ClientFlavour, url
     route = route_of(flavour, flavour.client(url))
     first, second = flavour.run(route.acquire("", None)), flavour.run(route.acquire("", None))
     in_loop(flavour, route.release, first)
+    in_loop(flavour, route.release, second)
+    assert first.is_open
     first.idle_since -= pool.IDLE_SECS + 1
+    assert flavour.run(route.acquire("", None)) is second
     in_loop(flavour, route.release, second)
     servers.wait_until(lambda: not first.is_open)
     assert flavour.run(route.acquire("", None)) is second

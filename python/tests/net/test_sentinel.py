@@ -37,13 +37,19 @@ def frozen() -> Iterator[list[tuple[str, int]]]:
         ]
 
 
-def of_sentinels(flavour: ClientFlavour, places: list[tuple[str, int]], service: str) -> Any:
-    """A client of redis-py with time limits, which asks these Sentinels."""
+def of_sentinels(
+    flavour: ClientFlavour,
+    places: list[tuple[str, int]],
+    service: str,
+    limit_secs: float = LIMIT_SECS,
+    **options: float,
+) -> Any:
+    """A client of redis-py with these options, which asks these Sentinels, each within a limit."""
     kind: Any = (redis.sentinel if flavour.name == "sync" else redis.asyncio.sentinel).Sentinel
-    asked = kind(places, socket_timeout=LIMIT_SECS)
+    asked = kind(places, socket_timeout=limit_secs)
     for each in asked.sentinels:
         flavour.own(each)
-    return flavour.own(asked.master_for(service))
+    return flavour.own(asked.master_for(service, **options))
 
 
 @pytest.mark.promise("G18")
@@ -71,6 +77,17 @@ def test_a_sentinel_that_answers_behind_frozen_ones(
     assert time.monotonic() - began < LIMIT_SECS / 3
     with pytest.raises(leaseq.UnavailableError, match="no Sentinel knows a primary of 'other'"):
         flavour.queue("q", of_sentinels(flavour, sentinel.sentinels, "other")).stats()
+
+
+def test_a_frozen_sentinel_leaves_the_others_time(
+    flavour: ClientFlavour, frozen: list[tuple[str, int]], sentinel: SentinelSet
+) -> None:
+    """LQ-CLIENT-22: also if it may take as long as connecting may in all."""
+    limit = {"limit_secs": 3.0, "socket_connect_timeout": 3.0, "socket_timeout": 3.0}
+    client = of_sentinels(flavour, [frozen[0], *sentinel.sentinels], sentinel.service, **limit)
+    began = time.monotonic()
+    assert flavour.queue("q", client).stats().ready == 0
+    assert time.monotonic() - began < 2.5  # all of the time has 3 s
 
 
 def test_sentinels_of_a_custom_class_are_refused(flavour: ClientFlavour) -> None:

@@ -70,6 +70,16 @@ def test_sentinels_name_the_primary(flavour: ClientFlavour, sentinel: SentinelSe
     assert queue.inspect("a").state == "leased"
 
 
+def test_the_database_behind_sentinels(flavour: ClientFlavour, sentinel: SentinelSet) -> None:
+    """LQ-CLIENT-27."""
+    queue = flavour.queue(f"db-{flavour.name}", f"{sentinel_url(sentinel)}/2")
+    assert queue.add_item(Item(b"x", id="a"))
+    place = sentinel.primary.url.rpartition("/")[0]
+    for database, state in ((0, "absent"), (2, "ready")):
+        with leaseq.WorkQueue(queue.name, f"{place}/{database}") as there:
+            assert there.inspect("a").state == state
+
+
 def test_a_cluster_is_found_by_the_node_that_lives(flavour: ClientFlavour, cluster: RedisCluster) -> None:
     for name in "abcdef":
         queue = flavour.queue(f"{name}-{flavour.name}", cluster_url(cluster))

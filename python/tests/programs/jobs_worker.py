@@ -165,6 +165,7 @@ async def mail(number: int) -> bool:
 @app.job(name="nap", retries=0)
 async def nap(ctx: Context, secs: float) -> int:
     """Sleep where it can be cut short."""
+    note("headers", ctx.headers.get("shop", ""))
     note("napping", f"{ctx.id}:{ctx.attempt}")
     await asyncio.sleep(secs)
     return ctx.attempt

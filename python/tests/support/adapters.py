@@ -1,4 +1,4 @@
-"""The adapters that tests drive: those of Python, and that of the TypeScript client, which `make typescript` builds."""
+"""The programs in other languages that tests drive, and the adapters: `make typescript-build go-build rust-build` builds them."""
 
 import subprocess
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from support import programs
 
 ROOT: Final = Path(__file__).parents[3]
 NODE: Final = str(ROOT / "tools" / "node.sh")
@@ -17,6 +18,19 @@ COMMANDS: Final = {
     "python_aio": [sys.executable, "-m", "conformance_adapter.asyncio_client"],
     "typescript": [NODE, "node", str(TYPESCRIPT)],
 }
+FLEET: Final = {
+    **COMMANDS,
+    "go": [str(ROOT / "go" / "bin" / "adapter")],
+    "rust": [str(ROOT / "rust" / "target" / "debug" / "leaseq-adapter")],
+}
+"""Adapters in every language. Each must have been built: a missing one fails the test."""
+MEMBERS: Final = {
+    "python": programs.command("fleet_member"),
+    "typescript": [NODE, "node", str(ROOT / "typescript" / "dist" / "test" / "fleet-member.js")],
+    "go": [str(ROOT / "go" / "bin" / "fleetmember")],
+    "rust": [str(ROOT / "rust" / "target" / "debug" / "fleet-member")],
+}
+"""The same worker and producer in each language: see `programs/fleet_member.py`."""
 
 
 @cache

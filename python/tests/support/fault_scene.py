@@ -198,10 +198,12 @@ class Sentinels(Scene):
         servers.wait_until(lambda: self.primary() is not old, ANYTIME)
         # not as a primary that has nothing, until the Sentinels notice: clients may know that address still
         old.start("--replicaof", "127.0.0.1", str(self.primary().port))
+        servers.wait_until(self._is_whole, ANYTIME)
+
+    def _is_whole(self) -> bool:
+        """Return whether both replicas follow the primary of now: Sentinels may choose again."""
         with self.primary().client() as client:
-            servers.wait_until(
-                lambda: all(each.get("state") == "online" for each in replicas_of(client)), ANYTIME
-            )
+            return all(each.get("state") == "online" for each in replicas_of(client))
 
     def orders(self) -> dict[str, Any]:
         places = ",".join(f"{host}:{port}" for host, port in self._set.sentinels)

@@ -16,5 +16,6 @@ def command(name: str, *arguments: str) -> list[str]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process's environment, in which programs find `support` and each other."""
-    return {**os.environ, "PYTHONPATH": str(TESTS), **more}
+    """This process's environment, in which programs find `support` and each other, and leaseq where this process does."""
+    path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, **more}

@@ -337,6 +337,25 @@ def test_each_item_has_a_context(queue: Any, flavour: ClientFlavour, hooks: Any,
 
 
 @pytest.mark.promise("G17")
+@pytest.mark.parametrize("waits", [False, True])
+async def test_each_item_has_the_context_of_the_call_to_run(queue: Any, url: str, *, waits: bool) -> None:
+    """LQ-WORK-4: also a variable that had a value then."""
+    VARIABLE.set("of run")
+    seen: list[str] = []
+    async with leaseq.aio.WorkQueue(queue.name, url) as own:
+        await own.add_items(Item(b"", id=str(n)) for n in range(10))
+
+        async def handle(item: Any) -> None:
+            seen.append(VARIABLE.get())
+            VARIABLE.set(item.id)
+            if waits:
+                await asyncio.sleep(0)
+
+        assert await leaseq.worker.aio.Worker(own, handle, burst=True, concurrency=2).run() == 10
+    assert seen == ["of run"] * 10
+
+
+@pytest.mark.promise("G17")
 async def test_a_task_that_has_waited_is_of_one_item(queue: Any, url: str) -> None:
     """A session or a timer that belongs to the task of one item is not seen by another."""
     tasks: list[Any] = []

@@ -106,6 +106,20 @@ def test_an_item_dies_of_its_attempts(queue: Any, flavour: ClientFlavour) -> Non
     assert queue.inspect("a").error == "ValueError: again"
 
 
+def test_hooks_hear_of_an_item_that_dies_of_the_attempts_that_it_was_added_with(
+    queue: Any, flavour: ClientFlavour
+) -> None:
+    queue.add_item(Item(b"", id="a"), max_attempts=1)
+    recorded = RecordingHooks()
+
+    def handle(_: Any) -> None:
+        raise ValueError("never again")
+
+    BackgroundWorker(flavour, queue, handle, burst=True, hooks=recorded).result()
+    assert queue.inspect("a").state == "dead"
+    assert recorded.of("dead_lettered") == [("a", "ValueError: never again")]
+
+
 def test_an_item_that_killed_its_workers_dies_unseen(queue: Any, flavour: ClientFlavour) -> None:
     """No worker was left to count: more attempts than allowed are behind it when it is leased."""
     queue.add_item(Item(b"", id="a"))
@@ -324,6 +338,35 @@ def test_at_most_once_completes_first(flavour: ClientFlavour, url: str) -> None:
     assert states == ["absent"] * 30
     assert queue.stats().items == 0
     look.close()
+
+
+def test_at_most_once_takes_no_item_ahead(flavour: ClientFlavour, url: str) -> None:
+    """An item that no handler has started is completed by nothing, also behind many quick ones."""
+    queue = flavour.queue("q", url)
+    queue.add_items(Item(b"", id=f"i{n}") for n in range(200))
+    handled, hangs, go = [], threading.Event(), threading.Event()
+
+    def note(item: Any) -> bool:
+        handled.append(item.id)
+        if len(handled) == 50:
+            hangs.set()
+        return len(handled) == 50
+
+    def handle(item: Any) -> None:
+        if note(item):
+            go.wait(TIMEOUT_SECS)
+
+    async def handle_async(item: Any) -> None:
+        if note(item):
+            await asyncio.to_thread(go.wait, TIMEOUT_SECS)
+
+    handler: Any = handle_async if flavour.name == "asyncio" else handle
+    work = BackgroundWorker(flavour, queue, handler, burst=True, at_most_once=True, concurrency=1)
+    assert hangs.wait(TIMEOUT_SECS)
+    stats = queue.stats()
+    go.set()
+    assert work.result() == 200
+    assert (stats.ready, stats.leased) == (150, 0)
 
 
 def test_at_most_once_skips_what_it_could_not_complete(flavour: ClientFlavour, url: str) -> None:
