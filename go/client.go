@@ -29,7 +29,7 @@ func ReplyTimeout(d time.Duration) ClientOption {
 	return func(s *clientSettings) { s.limit = d }
 }
 
-// Logger is the log of workers. Default: slog.Default().
+// Logger is the log of workers. Default: slog.Default(), as it is when a line is written.
 func Logger(log *slog.Logger) ClientOption {
 	return func(s *clientSettings) { s.log = log }
 }
@@ -39,8 +39,8 @@ func Dial(dial func(ctx context.Context, network, address string) (net.Conn, err
 	return func(s *clientSettings) { s.dial = dial }
 }
 
-// Open returns a client of the server at a URL: redis://, rediss:// for TLS, or unix:// with the path of a socket. For a cluster it names one
-// node, or several with ?addr=; for Sentinel give the Sentinels and ?master_set=.
+// Open returns a client of the server at a URL; the first call connects. The URL is redis://, rediss:// for TLS, or unix:// with the path of a
+// socket. For a cluster it names one node, or several with ?addr=; for Sentinel give the Sentinels and ?master_set=.
 func Open(url string, options ...ClientOption) (*Client, error) {
 	option, err := optionsOfURL(url)
 	if err != nil {
@@ -52,7 +52,7 @@ func Open(url string, options ...ClientOption) (*Client, error) {
 // New returns a client by options of rueidis. InitAddress is the server, the nodes of a cluster, or with Sentinel.MasterSet the Sentinels. Retries
 // and the cache of rueidis are switched off, since a lease that ran twice would lease two items and return one.
 func New(option rueidis.ClientOption, options ...ClientOption) (*Client, error) {
-	settings := clientSettings{limit: 10 * time.Second, log: slog.Default()}
+	settings := clientSettings{limit: 10 * time.Second, log: defaultLog()}
 	for _, each := range options {
 		each(&settings)
 	}

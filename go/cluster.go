@@ -31,7 +31,12 @@ func (t *slotTable) nodeOf(group string) *node {
 	if found := t.moved[group]; found != nil {
 		return found
 	}
-	return t.given[t.chosen]
+	first := t.given[t.chosen]
+	if first.given != nil && first.given.Mode() == rueidis.ClientModeCluster {
+		// rueidis panics when a connection of its pool is used for two slots
+		return &node{name: "given for " + group, given: first.given}
+	}
+	return first
 }
 
 func (t *slotTable) recordMove(group string, to *node) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,7 +66,13 @@ func dialConn(option rueidis.ClientOption, limit time.Duration) (*conn, error) {
 		if errors.As(err, &reply) {
 			answered := errorFromReply(reply.Error())
 			answered.message, answered.Definite = "leaseq: the server refused the connection: "+answered.Code, true
+			if strings.HasPrefix(reply.Error(), "DB index") {
+				return nil, unavailable(answered, "not connected: the server has no database %d", used.SelectDB)
+			}
 			return nil, unavailable(answered, "not connected: the server replied %s", answered.Code)
+		}
+		if errors.Is(err, context.DeadlineExceeded) && used.TLSConfig != nil {
+			return nil, unavailable(nil, "not connected in time: does the server speak TLS on this port?")
 		}
 		return nil, unavailable(nil, "not connected: %v", err)
 	}

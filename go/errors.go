@@ -170,10 +170,13 @@ func aborted(ctx context.Context) error {
 // errorCode is the first word of an error reply. rueidis leaves the word ERR out.
 var errorCode = regexp.MustCompile(`^[A-Z][A-Z0-9_]*( |$)`)
 
+// erring are words in capitals with which replies of the code ERR start.
+var erring = setOf("AUTH", "CLIENT", "DB", "HELLO", "SELECT")
+
 // errorFromReply is the error of an error reply.
 func errorFromReply(text string) *Error {
 	code := strings.TrimSuffix(errorCode.FindString(text), " ")
-	if code == "" {
+	if code == "" || erring[code] {
 		code = "ERR"
 	}
 	if known := scriptErrors[code]; known != nil {

@@ -1,17 +1,18 @@
 package leaseq
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/redis/rueidis"
 )
 
 // NewFrom returns a client that uses a rueidis client of the application, of one server, a cluster or Sentinel. It sends calls on its connections, and
-// waits on dedicated ones of its pool. Close leaves it open. rueidis repeats no call of a script. It keeps a connection whose reply is
-// late, and follows the redirections of a cluster by its own rules. If that matters to you, use [Open] or [New].
+// waits on dedicated ones of its pool. Close leaves it open. rueidis repeats no call of a script. Four
+// things are then as rueidis does them: it keeps a connection whose reply is late (LQ-CLIENT-10) or READONLY (LQ-CLIENT-25), follows the redirections
+// of a cluster by its own rules, and does not follow one to the bare address of an IPv6 node (LQ-CLUSTER-4). If that matters to you, use [Open] or
+// [New].
 func NewFrom(client rueidis.Client, options ...ClientOption) (*Client, error) {
-	settings := clientSettings{limit: 10 * time.Second, log: slog.Default()}
+	settings := clientSettings{limit: 10 * time.Second, log: defaultLog()}
 	for _, each := range options {
 		each(&settings)
 	}

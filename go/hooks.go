@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Hooks are functions that a worker calls as the work goes on, for metrics, traces and logs. All are optional. Keep them short. If one panics, that
-// is logged and changes nothing.
+// Hooks are functions that a worker calls as the work goes on, for metrics, traces and logs. All are optional. A hook for an
+// item is called on the goroutine of that item, which waits for it, so that several may run at once: keep them short. If one panics, that is
+// logged and changes nothing.
 type Hooks struct {
 	// Leased is called when one call has leased these items.
 	Leased func(items []*LeasedItem)
 	// Started is called when the handler of an item starts.
 	Started func(item *LeasedItem)
-	// Ended is called when the handler has returned, or failed with err.
+	// Ended is called when the handler has returned, or failed with err. Behind the end of the grace that may be after Run has returned.
 	Ended func(item *LeasedItem, took time.Duration, err error)
 	// Completed is called when the item is completed.
 	Completed func(item *LeasedItem)
@@ -98,7 +99,7 @@ func (r *reporter) serverBack(after time.Duration) {
 	}
 }
 
-// nameOf is the name of an item in a line of a log.
-func nameOf(item *LeasedItem) string {
-	return fmt.Sprintf("item %q of %s, attempt %d,", item.ID, item.queue.Name(), item.Attempt)
+// of is the log with the attributes of an item.
+func (r *reporter) of(item *LeasedItem) *slog.Logger {
+	return r.log.With("queue", item.queue.Name(), "id", item.ID, "attempt", item.Attempt)
 }

@@ -85,7 +85,7 @@ func (r *itemRun) run(place <-chan struct{}) bool {
 		return false
 	}
 	if verdict := r.worker.settings.policy.exhausted(r.item.Attempt); verdict != nil && r.begin() {
-		r.worker.reporter.log.Error("leaseq worker: "+nameOf(r.item)+" is dead", "error", verdict.reason)
+		r.worker.reporter.of(r.item).Error("leaseq worker: an item is dead", "error", verdict.reason)
 		r.release(verdict)
 		r.finish()
 		return false
@@ -145,6 +145,7 @@ func (r *itemRun) giveBack() {
 		return
 	}
 	r.cancel(&StoppedError{})
+	r.worker.reporter.of(r.item).Info("leaseq worker: an item is given back, since the worker stopped")
 	r.release(&verdict{uncounted: true})
 	r.finish()
 }
@@ -190,6 +191,7 @@ func (r *itemRun) await(ended <-chan error) error {
 	}
 	late := &TimeLimitError{limit}
 	r.cancel(late)
+	r.worker.reporter.of(r.item).Warn("leaseq worker: a handler ran longer than its time limit", "limit", limit)
 	timer.Reset(unwindLimit)
 	select {
 	case <-ended:
@@ -210,7 +212,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 func (r *itemRun) complete() bool {
 	var completed bool
 	err := r.whileHeld(func() (err error) {
-		completed, err = r.item.Complete(context.Background(), r.item.completion...)
+		completed, err = r.worker.completer.complete(r.item, r.item.completion)
 		return err
 	})
 	switch {
@@ -227,7 +229,7 @@ func (r *itemRun) complete() bool {
 }
 
 func (r *itemRun) heldUntilOver(err error) {
-	r.worker.reporter.log.Error("leaseq worker: "+nameOf(r.item)+" is held until its lease is over", "error", err)
+	r.worker.reporter.of(r.item).Error("leaseq worker: an item is held until its lease is over", "error", err)
 }
 
 // fail releases an item whose handler failed, by the verdict of the handler, or of the policy.
@@ -278,17 +280,23 @@ func (r *itemRun) reportRelease(state Released, v *verdict) {
 	}
 }
 
+// logFailure tells how an attempt ended, and what became of the item: state is empty if the server did not say.
 func (r *itemRun) logFailure(err error, v *verdict, state Released) {
-	text := "leaseq worker: " + nameOf(r.item) + " failed and goes back"
-	log := r.worker.reporter.log
+	log := r.worker.reporter.of(r.item).With("error", err)
 	var panicked *PanicError
+	if errors.As(err, &panicked) {
+		log = log.With("stack", panicked.Stack)
+	}
+	var asked *GiveBackError
 	switch {
-	case errors.As(err, &panicked):
-		log.Error(text, "error", err, "stack", panicked.Stack, "state", state)
+	case state == ReleasedLost:
+		log.Warn("leaseq worker: a handler failed, and its item is left to another")
 	case state == ReleasedDead:
-		log.Error("leaseq worker: "+nameOf(r.item)+" is dead", "error", err)
+		log.Error("leaseq worker: an item failed and is dead")
+	case errors.As(err, &asked):
+		log.Info("leaseq worker: an item is given back by its handler", "delay", v.delay)
 	default:
-		log.Warn(text, "error", err, "delay", v.delay, "state", state)
+		log.Warn("leaseq worker: an item failed and goes back", "delay", v.delay)
 	}
 }
 
@@ -317,7 +325,7 @@ func (r *itemRun) reportLoss() {
 	r.isLost = true
 	r.mu.Unlock()
 	if !known {
-		r.worker.reporter.log.Warn("leaseq worker: " + nameOf(r.item) + " is no longer this worker's")
+		r.worker.reporter.of(r.item).Warn("leaseq worker: an item is no longer this worker's")
 		r.worker.reporter.lost(r.item)
 	}
 }

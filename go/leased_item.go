@@ -125,7 +125,10 @@ func (i *LeasedItem) Completion(options ...CompleteOption) Completion {
 	return entry
 }
 
-// Complete completes the item. It returns true if this call did, or, if its outcome is kept, an earlier call with this lease.
+// Complete completes the item. It returns true if this call did, or, if its outcome is kept, an earlier call with this lease. That works behind
+// the end of the lease too, and when another worker has leased the item meanwhile: of all calls for an item the first completes it. It returns
+// false if another call did, or the item was removed or is dead and purged: then what depends on it must not happen again. With [OnlyCurrent] it
+// completes only while this lease is the item's latest.
 func (i *LeasedItem) Complete(ctx context.Context, options ...CompleteOption) (bool, error) {
 	answer, err := i.HandOff(ctx, options...)
 	return answer.Completed, err

@@ -68,6 +68,7 @@ func (l *link) open(limit time.Duration) (*conn, error) {
 }
 
 func (l *link) dial(opening *opening) {
+	l.reportDead()
 	opened, err := l.node.dial(l.limit, l.own)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,6 +87,20 @@ func (l *link) dial(opening *opening) {
 		l.conn = opened
 	}
 	close(opening.ended)
+}
+
+// reportDead reports a connection that broke while no call was under way: the others may have the same fault (LQ-CLIENT-21).
+func (l *link) reportDead() {
+	l.mu.Lock()
+	last := l.conn
+	if last == nil || !last.socket.dead.Load() {
+		l.mu.Unlock()
+		return
+	}
+	l.conn = nil
+	l.mu.Unlock()
+	last.report()
+	last.close()
 }
 
 // closeIfIdle closes the connection if no reply is expected on it.

@@ -2,16 +2,17 @@ package leaseq
 
 import "time"
 
-// AddOption is an option of an item to add.
+// AddOption is an option of an item to add: [Delay], [NotBefore], [Priority], [MaxAttempts], [ExpiresIn], [DeadOnExpiry], [Keep], [ContentType],
+// [WithHeader].
 type AddOption interface{ applyAdd(*addSettings) }
 
-// CompleteOption is an option of completing an item.
+// CompleteOption is an option of completing an item: [Result], [Keep], [OnlyCurrent], [Then].
 type CompleteOption interface{ applyComplete(*Completion) }
 
-// ReleaseOption is an option of releasing an item.
+// ReleaseOption is an option of releasing an item: [Delay], [Dead], [Uncounted], [LastError], [Keep].
 type ReleaseOption interface{ applyRelease(*ReleaseOptions) }
 
-// LeaseOption is an option of leasing items.
+// LeaseOption is an option of leasing items: [Count] and [Wait].
 type LeaseOption interface{ applyLease(*leaseSettings) }
 
 // WaitOption is how long a call waits: [Wait].
@@ -65,7 +66,8 @@ func NotBefore(t time.Time) AddOption { return addFunc(func(s *addSettings) { s.
 // Priority is -7 to 7, higher first.
 func Priority(p int) AddOption { return addFunc(func(s *addSettings) { s.Priority = &p }) }
 
-// MaxAttempts is how often an item may be leased before it is dead; 0 is unlimited. Default: as the queue is configured.
+// MaxAttempts is how often an item may be leased before it is dead; 0 is unlimited. Default: as the queue is configured. A worker with fewer
+// [Attempts] makes it dead after these.
 func MaxAttempts(n int) AddOption { return addFunc(func(s *addSettings) { s.MaxAttempts = &n }) }
 
 // ExpiresIn drops an item that was not leased by then.

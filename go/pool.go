@@ -49,10 +49,14 @@ func newPool(nodes []*node, limit time.Duration, log *slog.Logger) *pool {
 		settling: map[*router][]*call{}, registered: map[string]time.Time{},
 	}
 	p.closing, p.end = context.WithCancelCause(context.Background())
-	p.shared, p.heartbeats = p.router(false), p.router(false)
+	// connections of a client that is given are shared with all of the application, and a late reply cannot close them
+	p.shared, p.heartbeats = p.router(false), p.router(p.isGiven())
 	p.beats = &heartbeats{byLease: map[string]*heartbeat{}}
 	return p
 }
+
+// isGiven reports whether the application gave its client.
+func (p *pool) isGiven() bool { return p.slots.given[0].given != nil }
 
 // dedicated is a separate connection. The caller closes it.
 func (p *pool) dedicated() *router { return p.router(true) }

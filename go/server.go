@@ -26,7 +26,7 @@ func optionsOfURL(text string) (rueidis.ClientOption, error) {
 	var none rueidis.ClientOption
 	parsed, err := url.Parse(text)
 	if err != nil {
-		return none, refused("the URL of the server cannot be read: is a character of the password not percent-encoded?")
+		return none, refused("the URL of the server cannot be read: is a character of its user, password or host not percent-encoded?")
 	}
 	if !setOf("redis", "rediss", "valkey", "valkeys", "unix")[parsed.Scheme] {
 		return none, refused("the URL of the server starts with redis://, rediss:// or unix://")

@@ -109,12 +109,13 @@ func newWorkerID() string {
 
 // Worker leases items and calls the handler for each, until it is stopped. [Client.Worker] makes one; it runs once.
 type Worker struct {
-	client   *Client
-	queues   []*Queue
-	handler  Handler
-	settings *workerSettings
-	reporter *reporter
-	health   *serverHealth
+	client    *Client
+	queues    []*Queue
+	handler   Handler
+	settings  *workerSettings
+	reporter  *reporter
+	health    *serverHealth
+	completer *completer
 
 	// stopping ends at the stop, over at the end of the grace.
 	stopping, over         context.Context
@@ -145,6 +146,7 @@ func (c *Client) Worker(queues []*Queue, handler Handler, options ...WorkerOptio
 		reporter: &reporter{settings.hooks, c.pool.log}, runs: map[*itemRun]bool{}, freed: make(chan struct{}, 1),
 	}
 	w.health = &serverHealth{reporter: w.reporter}
+	w.completer = newCompleter()
 	w.stopping, w.stopStopping = context.WithCancel(context.Background())
 	w.over, w.stopOver = context.WithCancel(context.Background())
 	return w, nil
@@ -216,7 +218,9 @@ func (w *Worker) announce() {
 	for _, each := range w.queues {
 		entries = append(entries, each.keys.registryEntry())
 	}
-	p := newPresence(w.settings.id, w.client.pool.dedicated(), w.settings.concurrency, entries, w.status)
+	pool := w.client.pool
+	// the keys of reports are in several slots, which a connection of the pool of rueidis must not mix
+	p := newPresence(w.settings.id, pool.router(!pool.isGiven()), w.settings.concurrency, entries, w.status)
 	w.mu.Lock()
 	w.presence = p
 	w.mu.Unlock()

@@ -1,13 +1,21 @@
 package leaseq_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	leaseq "leaseq.dev/go"
 )
@@ -205,5 +213,176 @@ func TestWrongPasswordEndsAWorker(t *testing.T) {
 	defer cancel()
 	if _, err := worker.Run(ctx); !errors.Is(err, leaseq.ErrConnection) {
 		t.Fatal(err)
+	}
+}
+
+// calls is how many scripts the server has run.
+func calls(t *testing.T) int {
+	t.Helper()
+	admin, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{serverURL[len("redis://"):]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	text, err := admin.Do(t.Context(), admin.B().Info().Section("commandstats").Build()).ToString()
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, each := range regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`).FindAllStringSubmatch(text, -1) {
+		count, _ := strconv.Atoi(each[1])
+		total += count
+	}
+	return total
+}
+
+// together returns a handler that ends when count of its calls are under way.
+func together(count int, result func(id string) []byte) leaseq.Handler {
+	var mu sync.Mutex
+	running, all := 0, make(chan struct{})
+	return func(_ context.Context, item *leaseq.LeasedItem) error {
+		mu.Lock()
+		running++
+		own := all
+		if running%count == 0 {
+			close(all)
+			all = make(chan struct{})
+		}
+		mu.Unlock()
+		<-own
+		if data := result(item.ID); data != nil {
+			item.CompleteWith(leaseq.Result(data))
+		}
+		return nil
+	}
+}
+
+func TestItemsThatEndTogetherAreCompletedInFewCalls(t *testing.T) {
+	const count = 50
+	client := open(t, quiet)
+	queue, other := queueOf(t, client), client.MustQueue("other")
+	var completed atomic.Int32
+	hooks := leaseq.Hooks{Completed: func(*leaseq.LeasedItem) { completed.Add(1) }}
+	queues := []*leaseq.Queue{queue, other}
+	stop := run(t, queues, client, together(2*count, func(string) []byte { return nil }), leaseq.Concurrency(2*count), leaseq.WithHooks(hooks))
+	for round := int32(1); round <= 2; round++ {
+		before := calls(t)
+		for _, each := range queues {
+			var items []leaseq.NewItem
+			for i := range count {
+				items = append(items, leaseq.Item(fmt.Sprint(i), nil))
+			}
+			if _, err := each.AddAll(t.Context(), items); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "all are completed", func() bool { return completed.Load() == 2*count*round })
+		if made := calls(t) - before; made > 2*count/2 {
+			t.Errorf("%d calls of scripts for %d items", made, 2*count)
+		}
+	}
+	if completed := stop(); completed != 4*count {
+		t.Error(completed)
+	}
+}
+
+func TestAResultThatIsRefusedFailsItsItemAlone(t *testing.T) {
+	client := open(t, quiet)
+	queue := queueOf(t, client)
+	most := 10
+	if err := queue.Configure(t.Context(), leaseq.ConfigureOptions{MaxData: &most}); err != nil {
+		t.Fatal(err)
+	}
+	items := []leaseq.NewItem{}
+	for _, id := range []string{"a", "b", "c"} {
+		items = append(items, leaseq.Item(id, nil, leaseq.Keep(time.Hour)))
+	}
+	handler := together(3, func(id string) []byte {
+		if id == "b" {
+			return []byte("more than ten bytes")
+		}
+		return []byte("short")
+	})
+	stop := run(t, []*leaseq.Queue{queue}, client, handler, leaseq.Concurrency(3), leaseq.Attempts(1))
+	if _, err := queue.AddAll(t.Context(), items); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]leaseq.OutcomeState{"a": leaseq.OutcomeStateResult, "b": leaseq.OutcomeStateFailure, "c": leaseq.OutcomeStateResult}
+	for id, state := range want {
+		eventually(t, id+" is a "+string(state), func() bool {
+			found, err := queue.Outcomes(t.Context(), id)
+			return err == nil && found[0].State == state
+		})
+	}
+	if completed := stop(); completed != 2 {
+		t.Error(completed)
+	}
+}
+
+// TestTheLogOfAWorker has a line for each end of an item, with its attributes, at the default logger that the program set behind Open.
+func TestTheLogOfAWorker(t *testing.T) {
+	client := open(t)
+	var mu sync.Mutex
+	var lines bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(writerFunc(func(data []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return lines.Write(data)
+	}), nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	queue := queueOf(t, client)
+	for _, id := range []string{"again", "panics", "back", "slow"} {
+		if _, err := queue.Add(t.Context(), id, nil, leaseq.MaxAttempts(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop := run(t, []*leaseq.Queue{queue}, client, func(ctx context.Context, item *leaseq.LeasedItem) error {
+		switch item.ID {
+		case "again":
+			return errors.New("no such order")
+		case "panics":
+			panic("out of luck")
+		case "back":
+			return leaseq.GiveBack("stopping", leaseq.Uncounted(), leaseq.Delay(time.Hour))
+		}
+		<-ctx.Done()
+		return nil
+	}, leaseq.Concurrency(4), leaseq.TimeLimit(50*time.Millisecond))
+	for id, state := range map[string]leaseq.State{"again": "dead", "panics": "dead", "back": "delayed", "slow": "dead"} {
+		eventually(t, id+" is "+string(state), func() bool { return stateOf(t, queue, id) == state })
+	}
+	stop()
+	mu.Lock()
+	defer mu.Unlock()
+	for _, want := range []string{
+		`level=ERROR msg="leaseq worker: an item failed and is dead" queue=%s id=again attempt=1 error="no such order"`,
+		`level=ERROR msg="leaseq worker: an item failed and is dead" queue=%s id=panics attempt=1 error="panic: out of luck" stack=`,
+		`level=INFO msg="leaseq worker: an item is given back by its handler" queue=%s id=back attempt=1 error=stopping delay=1h0m0s`,
+		`level=WARN msg="leaseq worker: a handler ran longer than its time limit" queue=%s id=slow attempt=1 limit=50ms`,
+		`level=ERROR msg="leaseq worker: an item failed and is dead" queue=%s id=slow attempt=1 error="the handler ran longer than 50ms"`,
+	} {
+		if want = fmt.Sprintf(want, queue.Name()); !strings.Contains(lines.String(), want) {
+			t.Errorf("no line\n%s\nin\n%s", want, lines.String())
+		}
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(data []byte) (int, error) { return f(data) }
+
+func TestADatabaseThatIsNotThereEndsTheWorker(t *testing.T) {
+	client, err := leaseq.Open(serverURL+"/99", quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	worker, err := client.Worker([]*leaseq.Queue{client.MustQueue("q")}, func(context.Context, *leaseq.LeasedItem) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := worker.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no database 99") {
+		t.Error(err)
 	}
 }

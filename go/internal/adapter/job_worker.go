@@ -162,6 +162,7 @@ func scheduleAll(app *jobs.App, tick *jobs.Function[jobs.None, string]) error {
 	for name, rule := range map[string][2]string{
 		"hourly": {"0 * * * *", "UTC"}, "skipped": {"30 2 30 3 *", berlin}, "skipped-several": {"*/15 2 30 3 *", berlin},
 		"twice": {"30 2 26 10 *", berlin}, "skipped-each-hour": {"*/30 * 30 3 *", berlin}, "twice-each-hour": {"*/30 * 26 10 *", berlin},
+		"twice-several": {"*/30 2,3 26 10 *", berlin},
 	} {
 		call := tick.Call(jobs.None{}, jobs.Keep(time.Hour))
 		if err := app.Cron(call, rule[0], jobs.Name(name), jobs.Zone(rule[1]), jobs.OnMissed(jobs.MissedAll)); err != nil {

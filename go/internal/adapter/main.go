@@ -4,6 +4,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"github.com/redis/rueidis"
 
 	leaseq "leaseq.dev/go"
 )
@@ -43,6 +46,8 @@ type program struct {
 	session *session
 	running map[int]context.CancelFunc
 	out     sync.Mutex
+	// given is the client of rueidis, if there is one.
+	given rueidis.Client
 }
 
 func main() {
@@ -143,12 +148,30 @@ func (p *program) op(r request) (object, error) {
 }
 
 func (p *program) begin() error {
-	client, err := leaseq.Open(p.url, leaseq.Dial(dial))
+	client, err := p.connect()
 	if err != nil {
 		return err
 	}
 	p.session = &session{client: client, queues: map[string]*opened{}, leases: map[string]*leaseq.LeasedItem{}, loops: map[string]*loop{}}
 	return nil
+}
+
+// connect opens a client: with the argument "given", on a rueidis client as an application has one.
+func (p *program) connect() (*leaseq.Client, error) {
+	if len(os.Args) != 2 || os.Args[1] != "given" {
+		return leaseq.Open(p.url, leaseq.Dial(dial))
+	}
+	option, err := rueidis.ParseURL(p.url)
+	if err != nil {
+		return nil, err
+	}
+	option.DialCtxFn = func(ctx context.Context, address string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		return dial(ctx, "tcp", address)
+	}
+	if p.given, err = rueidis.NewClient(option); err != nil {
+		return nil, err
+	}
+	return leaseq.NewFrom(p.given)
 }
 
 // dial takes the short form of an address that cases use as another name of a node: the resolver of Go does not know it.
