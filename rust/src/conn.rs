@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::home::Home;
 use crate::script::Call;
 use crate::socket::{Activity, Socket};
 
@@ -19,6 +20,7 @@ use crate::socket::{Activity, Socket};
 const SLOWEST_BYTES: u64 = 32 * 1024;
 
 pub(crate) struct Conn {
+    home: Home,
     mux: MultiplexedConnection,
     driver: AbortHandle,
     activity: Arc<Activity>,
@@ -57,6 +59,7 @@ impl Conn {
         let socket = Socket { stream, activity: activity.clone() };
         let (mux, driver) = MultiplexedConnection::new_with_config(info, socket, config).await?;
         Ok(Conn {
+            home: Home::here(),
             mux,
             driver: tokio::spawn(driver).abort_handle(),
             activity,
@@ -119,6 +122,7 @@ impl Conn {
         if self.activity.is_dead() {
             return Err(Error::unavailable("not connected"));
         }
+        self.home.check()?;
         self.pending.fetch_add(1, SeqCst);
         Ok(Pending(self))
     }

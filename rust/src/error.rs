@@ -25,6 +25,10 @@ pub enum ErrorKind {
     Connection,
     /// The client is closed.
     Closed,
+    /// The process was forked since the client connected. Open a client in the child (LQ-CLIENT-17).
+    OtherProcess,
+    /// The client is connected in another Tokio runtime. Open a client in this one (LQ-CLIENT-18).
+    OtherRuntime,
     /// The server runs no Lua scripts (LQ-ERROR-6).
     NoScripts,
     /// Another error reply of the server, by its first word.
@@ -59,13 +63,16 @@ impl Error {
         matches!(self.kind, ErrorKind::Script(code) if code.is_invalid())
     }
 
-    /// The code of the protocol (`LEASEQ_...`), the first word of a reply of the server, or `CONNECTION`, `CLOSED` or `NO_SCRIPTS`.
+    /// The code of the protocol (`LEASEQ_...`), the first word of a reply of the server, or `CONNECTION`, `CLOSED`,
+    /// `OTHER_PROCESS`, `OTHER_RUNTIME` or `NO_SCRIPTS`.
     pub fn code(&self) -> &str {
         match &self.kind {
             ErrorKind::Script(code) => code.code(),
             ErrorKind::Full => "LEASEQ_FULL",
             ErrorKind::Connection => "CONNECTION",
             ErrorKind::Closed => "CLOSED",
+            ErrorKind::OtherProcess => "OTHER_PROCESS",
+            ErrorKind::OtherRuntime => "OTHER_RUNTIME",
             ErrorKind::NoScripts => "NO_SCRIPTS",
             ErrorKind::Server(word) => word,
         }
@@ -117,6 +124,16 @@ impl Error {
 
     pub(crate) fn closed() -> Error {
         Error::new(ErrorKind::Closed, true, "the client is closed")
+    }
+
+    /// A call in another process or runtime than the one that connected.
+    pub(crate) fn elsewhere(kind: ErrorKind) -> Error {
+        let what = if kind == ErrorKind::OtherProcess {
+            "process: open a client behind the fork"
+        } else {
+            "Tokio runtime: open a client in this one"
+        };
+        Error::new(kind, true, format!("the client is connected in another {what}"))
     }
 
     pub(crate) fn no_scripts() -> Error {

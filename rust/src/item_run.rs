@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::{Instrument, error, info, info_span, warn};
 
 use crate::error::{Error, Result};
 use crate::generated::codecs::Released;
@@ -121,7 +121,13 @@ impl ItemRun {
             return false;
         }
         if let Some(verdict) = worker.settings.policy.exhausted(self.task.attempt()) {
-            error!(item = self.task.id(), reason = verdict.reason, "leaseq worker: an item is dead");
+            error!(
+                queue = self.queue(),
+                item = self.task.id(),
+                attempt = self.task.attempt(),
+                reason = verdict.reason,
+                "leaseq worker: an item is dead"
+            );
             self.beat.stop();
             self.release(&worker, &verdict).await;
             return false;
@@ -139,6 +145,7 @@ impl ItemRun {
                 false
             }
             End::GraceOver => {
+                info!(queue = self.queue(), item = self.task.id(), "leaseq worker: an item is given back, since the grace is over");
                 self.release(&worker, &Verdict::uncounted()).await;
                 false
             }
@@ -158,7 +165,8 @@ impl ItemRun {
     async fn run_handler(&self, worker: &Shared) -> End {
         worker.reporter.tell(|hooks| hooks.started(&self.task));
         let begun = Instant::now();
-        let mut handler = tokio::spawn((worker.handler)(self.task.clone()));
+        let span = info_span!("leaseq.handler", queue = self.queue(), item = self.task.id(), attempt = self.task.attempt());
+        let mut handler = tokio::spawn((worker.handler)(self.task.clone()).instrument(span));
         let end = tokio::select! {
             biased;
             ended = &mut handler => End::Handler(ended.unwrap_or_else(|error| Err(panic_error(error)))),
@@ -171,7 +179,7 @@ impl ItemRun {
         abort(handler).await;
         let failure = match &end {
             End::Handler(Ok(())) => None,
-            End::Handler(Err(error)) => Some(format!("{error:?}")),
+            End::Handler(Err(error)) => Some(error.text().to_owned()),
             End::Lost => Some("the lease is lost".into()),
             End::GraceOver => Some("the worker stopped".into()),
         };
@@ -182,12 +190,12 @@ impl ItemRun {
     async fn complete(&self, worker: &Shared) -> bool {
         let given = self.task.0.completion.lock().unwrap_or_else(PoisonError::into_inner).take();
         let entry = given.unwrap_or_else(|| self.task.completion());
-        match self.while_held(worker, || self.task.complete_with(entry.clone())).await {
-            Ok(done) if done.completed => {
+        match self.while_held(worker, || self.complete_once(worker, entry.clone())).await {
+            Ok(true) => {
                 worker.reporter.tell(|hooks| hooks.completed(&self.task));
                 true
             }
-            Ok(_) => {
+            Ok(false) => {
                 self.report_loss(worker);
                 false
             }
@@ -197,36 +205,54 @@ impl ItemRun {
             }
             // the item cannot be completed, for example because its result is too large
             Err(error) => {
-                self.fail(worker, error.into()).await;
+                self.fail(worker, (worker.settings.refused)(&error)).await;
                 false
             }
         }
     }
 
+    /// Completes it once. An entry with follow-ups is rare, and goes in a separate call.
+    async fn complete_once(&self, worker: &Shared, entry: Completion) -> Result<bool> {
+        if entry.follow_ups.is_empty() {
+            return worker.completer.complete(self.task.queue(), entry).await;
+        }
+        Ok(self.task.complete_with(entry).await?.completed)
+    }
+
     /// Releases an item whose handler failed, by the verdict of the handler, or of the policy.
     async fn fail(&self, worker: &Shared, error: HandlerError) {
         let attempt = self.task.attempt();
+        let asked = matches!(error, HandlerError::GiveBack { .. });
         let verdict = worker.settings.policy.judge(attempt, error);
-        if verdict.dead {
-            error!(item = self.task.id(), attempt, reason = verdict.reason, "leaseq worker: an item failed and is dead");
-        } else {
-            warn!(item = self.task.id(), attempt, reason = verdict.reason, delay = ?verdict.delay, "leaseq worker: an item failed and goes back");
+        let released = self.release(worker, &verdict).await;
+        let (queue, item, reason, delay) = (self.queue(), self.task.id(), &verdict.reason, verdict.delay);
+        match released {
+            Some(Released::Dead) => error!(queue, item, attempt, reason, "leaseq worker: an item failed and is dead"),
+            Some(Released::Lost) => warn!(queue, item, attempt, reason, "leaseq worker: a handler failed, and its item is left to another"),
+            _ if asked => info!(queue, item, attempt, reason, ?delay, "leaseq worker: an item is given back by its handler"),
+            _ => warn!(queue, item, attempt, reason, ?delay, "leaseq worker: an item failed and goes back"),
         }
-        self.release(worker, &verdict).await;
     }
 
-    async fn release(&self, worker: &Shared, verdict: &Verdict) {
-        match self.while_held(worker, || self.task.release(verdict.options())).await {
+    fn queue(&self) -> &str {
+        self.task.queue().name()
+    }
+
+    /// Releases the item. Returns what became of it, `None` if the server did not say.
+    async fn release(&self, worker: &Shared, verdict: &Verdict) -> Option<Released> {
+        let found = self.while_held(worker, || self.task.release(verdict.options())).await;
+        match &found {
             Ok(Released::Lost) => self.report_loss(worker),
             Ok(Released::Dead) => worker.reporter.tell(|hooks| hooks.dead_lettered(&self.task, &verdict.reason)),
             Ok(_) => worker.reporter.tell(|hooks| hooks.released(&self.task, verdict.delay, &verdict.reason)),
-            Err(error) => self.held_until_over(&error),
+            Err(error) => self.held_until_over(error),
         }
+        found.ok()
     }
 
     fn held_until_over(&self, error: &Error) {
         self.task.leave();
-        error!(item = self.task.id(), %error, "leaseq worker: an item is held until its lease is over");
+        error!(queue = self.queue(), item = self.task.id(), %error, "leaseq worker: an item is held until its lease is over");
     }
 
     /// Makes the call that ends an item: in an outage again and again, but only while the lease is held (LQ-WORK-6).
@@ -254,7 +280,12 @@ impl ItemRun {
     fn report_loss(&self, worker: &Shared) {
         self.task.leave();
         if !self.may_have_ended.load(SeqCst) {
-            warn!(item = self.task.id(), attempt = self.task.attempt(), "leaseq worker: an item is no longer this worker's");
+            warn!(
+                queue = self.queue(),
+                item = self.task.id(),
+                attempt = self.task.attempt(),
+                "leaseq worker: an item is no longer this worker's"
+            );
             worker.reporter.tell(|hooks| hooks.lost(&self.task));
         }
     }

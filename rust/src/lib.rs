@@ -3,6 +3,7 @@
 #![deny(missing_docs)]
 
 mod client;
+mod completer;
 mod completing;
 mod conn;
 mod encoding;
@@ -10,6 +11,7 @@ mod error;
 mod generated;
 mod health;
 mod heartbeat;
+mod home;
 mod hooks;
 mod item;
 mod item_run;
@@ -22,6 +24,8 @@ mod link;
 mod lists;
 mod live_workers;
 mod looking;
+#[cfg(feature = "otel")]
+mod otel;
 mod pipeline;
 mod pool;
 mod presence;

@@ -139,7 +139,13 @@ impl Router {
             let result = match following.connect().await {
                 Ok(conn) => {
                     let left = following.until.saturating_duration_since(Instant::now());
-                    request.send(&conn, following.asking, limit.min(left.max(Duration::from_millis(1)))).await
+                    let sent = request.send(&conn, following.asking, limit.min(left.max(Duration::from_millis(1)))).await;
+                    match sent {
+                        Err(error) if error.code() == "ERR" && !error.is_definite() && !conn.is_alive() => {
+                            Err(following.refusal(limit).await.unwrap_or(error))
+                        }
+                        other => other,
+                    }
                 }
                 Err(error) => Err(error),
             };
@@ -205,6 +211,15 @@ impl<'a> Following<'a> {
     fn new(router: &'a Router, group: &'a [u8], until: Instant) -> Self {
         let next = router.slots.node_of(group);
         Following { router, group, until, next, asking: false, redirects: 0, delay: MIN_RETRY_DELAY, unreachable: HashSet::new() }
+    }
+
+    /// Why the server closed the connection behind an error reply. A long command without a password is such an error: a short one on a new
+    /// connection gets NOAUTH (LQ-WORK-14).
+    async fn refusal(&self, limit: Duration) -> Option<Error> {
+        let mut short = Cmd::new();
+        short.arg("EVAL").arg("return 1").arg(0);
+        let refused = self.connect().await.ok()?.send(limit, &short).await.err()?;
+        (refused.code() == "NOAUTH").then_some(refused)
     }
 
     async fn connect(&self) -> Result<Arc<Conn>> {

@@ -196,7 +196,8 @@ fn refused_connection(error: RedisError) -> Error {
             Error::unavailable(format!("not connected: the server replied {code}")).because(reply.without_text())
         }
         None if error.kind() == redis::ErrorKind::AuthenticationFailed => {
-            Error::unavailable("not connected: the server refused user or password")
+            let cause = Error::from_reply("WRONGPASS", "").without_text();
+            Error::unavailable("not connected: the server refused user or password").because(cause)
         }
         None => Error::unavailable(format!("not connected: {:?}", error.kind())),
     }

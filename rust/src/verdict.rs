@@ -1,5 +1,6 @@
 //! How a handler can fail, and what becomes of its item then.
 
+use std::fmt::Display;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use crate::generated::scripts::MAX_ERROR_BYTES;
 /// The longest delay of an item: 10 years.
 const MAX_DELAY: Duration = Duration::from_millis(315_360_000_000);
 
-/// How a handler ended without success. Any error becomes one by `?`. A panic is a failure too.
+/// How a handler ended without success. Any [`std::error::Error`] becomes one by `?`, with the text of its sources; for `anyhow::Error` and
+/// `Box<dyn Error>`, which are none, write `.map_err(HandlerError::failed)?`. A panic is a failure too.
 #[derive(Debug)]
 pub enum HandlerError {
     /// The attempt has failed: the item comes back after a delay, or becomes a dead letter after its last attempt.
@@ -28,15 +30,27 @@ pub enum HandlerError {
 }
 
 impl HandlerError {
-    /// A failed attempt with this text.
-    pub fn failed(text: impl Into<String>) -> HandlerError {
-        HandlerError::Failed(text.into())
+    /// A failed attempt with the text of this: a message, or an error of any kind.
+    pub fn failed(why: impl Display) -> HandlerError {
+        HandlerError::Failed(format!("{why:#}"))
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            HandlerError::Failed(text) | HandlerError::DeadLetter(text) | HandlerError::GiveBack { reason: text, .. } => text,
+        }
     }
 }
 
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for HandlerError {
     fn from(error: E) -> Self {
-        HandlerError::Failed(error.to_string())
+        let mut text = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            text = format!("{text}: {cause}");
+            source = cause.source();
+        }
+        HandlerError::Failed(text)
     }
 }
 

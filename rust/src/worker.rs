@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::client::Client;
+use crate::completer::Completer;
 use crate::error::{Error, Result};
 use crate::generated::scripts::MAX_ENTRIES;
 use crate::health::{ServerHealth, is_damaged, is_misconfigured, is_server_away, pause_after};
@@ -27,6 +28,8 @@ const PROBE_LIMIT: Duration = Duration::from_secs(1);
 /// How long the calls that give items back may take at the end: a server that is silent replies to none.
 const LAST_CALLS_LIMIT: Duration = Duration::from_secs(2);
 
+/// A handler of a worker.
+pub(crate) type Handler = Box<dyn Fn(Task) -> Handled + Send + Sync>;
 /// The future of a handler.
 pub(crate) type Handled = Pin<Box<dyn Future<Output = std::result::Result<(), HandlerError>> + Send>>;
 
@@ -45,10 +48,11 @@ impl std::fmt::Debug for Worker {
 pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) queues: Vec<Queue>,
-    pub(crate) handler: Box<dyn Fn(Task) -> Handled + Send + Sync>,
+    pub(crate) handler: Handler,
     pub(crate) settings: Settings,
     pub(crate) reporter: Reporter,
     pub(crate) health: ServerHealth,
+    pub(crate) completer: Arc<Completer>,
     /// Ends at the stop.
     pub(crate) stopping: CancellationToken,
     /// Ends at the end of the grace.
@@ -62,15 +66,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        client: Client,
-        queues: Vec<Queue>,
-        settings: Settings,
-        handler: Box<dyn Fn(Task) -> Handled + Send + Sync>,
-    ) -> Shared {
+    pub(crate) fn new(client: Client, queues: Vec<Queue>, settings: Settings, handler: Handler) -> Shared {
         let reporter = Reporter(settings.hooks.clone());
         Shared {
             health: ServerHealth::new(reporter.clone()),
+            completer: Arc::default(),
             places: Arc::new(Semaphore::new(settings.concurrency)),
             grace: Mutex::new(settings.grace),
             client,

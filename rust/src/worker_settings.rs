@@ -13,7 +13,7 @@ use crate::item_run::Task;
 use crate::presence::{is_worker_id, new_worker_id};
 use crate::queue::Queue;
 use crate::verdict::{HandlerError, RetryPolicy, exponential_backoff};
-use crate::worker::{Shared, Worker};
+use crate::worker::{Handler, Shared, Worker};
 
 pub(crate) struct Settings {
     pub(crate) id: String,
@@ -26,9 +26,15 @@ pub(crate) struct Settings {
     pub(crate) policy: RetryPolicy,
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
     pub(crate) announce: bool,
+    #[cfg(feature = "otel")]
+    pub(crate) traced: bool,
+    /// What it means that the server refuses to complete an item.
+    pub(crate) refused: Refused,
     /// Called before the first lease, again while the server is away.
     pub(crate) prepare: Option<Prepare>,
 }
+
+pub(crate) type Refused = Box<dyn Fn(&Error) -> HandlerError + Send + Sync>;
 
 pub(crate) type Prepare = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
 
@@ -36,7 +42,7 @@ pub(crate) type Prepare = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Result<()>
 pub struct WorkerBuilder {
     client: Client,
     queues: Vec<Queue>,
-    settings: Settings,
+    pub(crate) settings: Settings,
 }
 
 impl std::fmt::Debug for WorkerBuilder {
@@ -61,6 +67,9 @@ impl Client {
             policy: RetryPolicy { attempts: 25, backoff: Box::new(backoff) },
             hooks: None,
             announce: true,
+            #[cfg(feature = "otel")]
+            traced: false,
+            refused: Box::new(|error| error.clone().into()),
             prepare: None,
         };
         WorkerBuilder { client: self.clone(), queues: queues.into_iter().collect(), settings }
@@ -95,6 +104,12 @@ impl WorkerBuilder {
     /// How long a handler may run. Then its future is dropped and the attempt has failed. Default: without limit.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.settings.time_limit = Some(limit);
+        self
+    }
+
+    #[cfg(feature = "jobs")]
+    pub(crate) fn without_time_limit(mut self) -> Self {
+        self.settings.time_limit = None;
         self
     }
 
@@ -139,9 +154,10 @@ impl WorkerBuilder {
         &self.queues
     }
 
+    /// Queues that it leases from before those of the caller.
     #[cfg(feature = "jobs")]
-    pub(crate) fn with_queues(mut self, more: Vec<Queue>) -> Self {
-        self.queues.extend(more);
+    pub(crate) fn with_queues_first(mut self, first: Vec<Queue>) -> Self {
+        self.queues.splice(..0, first);
         self
     }
 
@@ -151,6 +167,12 @@ impl WorkerBuilder {
         prepare: impl Fn() -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync + 'static,
     ) -> Self {
         self.settings.prepare = Some(Box::new(prepare));
+        self
+    }
+
+    #[cfg(feature = "jobs")]
+    pub(crate) fn refused(mut self, judge: impl Fn(&Error) -> HandlerError + Send + Sync + 'static) -> Self {
+        self.settings.refused = Box::new(judge);
         self
     }
 
@@ -179,7 +201,9 @@ impl WorkerBuilder {
         if !is_worker_id(&settings.id) {
             return Err(Error::refused("the id of a worker has 1 to 200 of A-Z, a-z, 0-9, _, ., : and -"));
         }
-        let handler = Box::new(move |task| -> crate::worker::Handled { Box::pin(handler(task)) });
+        let handler: Handler = Box::new(move |task| Box::pin(handler(task)));
+        #[cfg(feature = "otel")]
+        let handler = if settings.traced { crate::otel::traced(handler) } else { handler };
         Ok(Worker { shared: Arc::new(Shared::new(client, queues, settings, handler)) })
     }
 }

@@ -67,6 +67,34 @@ async fn jobs_run_and_tell_their_results_in_both_formats() {
 }
 
 #[tokio::test]
+async fn many_jobs_take_one_call_for_each_queue_and_256() {
+    let server = Server::start();
+    let client = server.client();
+    let app = App::new(&client, "shop", "parcels").function("send", send);
+    let calls = |count: u64| -> Vec<Call> { (1..=count).map(|number| Call::new("send").arg(number)).collect() };
+    let first = app.enqueue_all(&[Call::new("send").arg(1).id("once"), Call::new("send").arg(2).on("letters")]).await.unwrap();
+    assert_eq!((first[0].id.as_str(), first[0].added, first[1].added), ("once", true, true));
+    let again = app.enqueue_all(&[Call::new("send").arg(2).on("letters"), Call::new("send").arg(1).id("once")]).await.unwrap();
+    assert_eq!((again[0].added, again[1].id.as_str(), again[1].added), (true, "once", false));
+    assert_eq!(client.queue_in("shop", "letters").unwrap().stats().await.unwrap()["ready"], 2);
+
+    let scripts = || -> u64 {
+        let told = common::tell(server.port, "INFO commandstats");
+        let counted = told.split("cmdstat_evalsha:calls=").nth(1).and_then(|rest| rest.split(',').next());
+        counted.expect("calls of scripts").parse().expect("a number")
+    };
+    let before = scripts();
+    let jobs = app.enqueue_all(&calls(300)).await.unwrap();
+    assert_eq!(scripts() - before, 2);
+    assert!(jobs.iter().all(|job| job.added));
+    assert_eq!(app.queue().unwrap().stats().await.unwrap()["ready"], 301);
+
+    let unfit = app.enqueue_all(&[Call::new("send").arg(1), Call::new("send").arg(f64::NAN)]).await.unwrap_err();
+    assert!(unfit.is_definite());
+    assert_eq!(app.queue().unwrap().stats().await.unwrap()["ready"], 301);
+}
+
+#[tokio::test]
 async fn a_job_is_cancelled_once_and_wakes_those_that_wait_for_it() {
     let server = Server::start();
     let client = server.client();

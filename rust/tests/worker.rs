@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use common::{Server, add, eventually, queue};
-use leaseq::{AddOptions, HandlerError, NewItem, OutcomeState, Queue, State, Task, Wait, Worker};
+use common::{Server, add, eventually, queue, tell};
+use leaseq::{AddOptions, Client, ConfigureOptions, HandlerError, NewItem, OutcomeState, Queue, State, Task, Wait, Worker};
+use tokio::sync::Barrier;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -118,7 +119,7 @@ async fn a_worker_outlives_its_server() {
     let queue = queue(&client);
     let worker = client.worker([queue.clone()]).build(|_| async { Ok(()) }).unwrap();
     let running = start(&worker);
-    let port = server.url.rsplit(':').next().unwrap().parse().unwrap();
+    let port = server.port;
     drop(server);
     tokio::time::sleep(Duration::from_millis(300)).await;
     let _again = Server::start_at(port);
@@ -126,4 +127,108 @@ async fn a_worker_outlives_its_server() {
     eventually("it is completed", || async { queue.stats().await.is_ok_and(|found| found["items"] == 0) }).await;
     worker.stop();
     assert_eq!(running.await.unwrap(), 1);
+}
+
+/// How many scripts the server has run.
+fn calls(port: u16) -> usize {
+    let text = tell(port, "INFO commandstats");
+    let lines = text.lines().filter(|line| line.starts_with("cmdstat_eval:") || line.starts_with("cmdstat_evalsha:"));
+    lines.filter_map(|line| line.split_once("calls=")?.1.split(',').next()?.parse::<usize>().ok()).sum()
+}
+
+#[tokio::test]
+async fn items_that_end_together_are_completed_in_few_calls() {
+    const COUNT: usize = 50;
+    let server = Server::start();
+    let client = server.client();
+    let queues = [queue(&client), queue(&client)];
+    let together = Arc::new(Barrier::new(2 * COUNT));
+    let worker = client
+        .worker(queues.clone())
+        .concurrency(2 * COUNT)
+        .build(move |_| {
+            let together = together.clone();
+            async move {
+                together.wait().await;
+                Ok(())
+            }
+        })
+        .unwrap();
+    let running = start(&worker);
+    let items: Vec<NewItem> = (0..COUNT).map(|n| NewItem::new(format!("{n}"), "")).collect();
+    for _round in 0..2 {
+        let before = calls(server.port);
+        for each in &queues {
+            each.add_all(&items, Wait::No).await.unwrap();
+        }
+        for each in &queues {
+            eventually("all are done", || async { each.stats().await.unwrap()["items"] == 0 }).await;
+        }
+        let made = calls(server.port) - before;
+        assert!((1..=COUNT).contains(&made), "{made} calls of scripts for {} items", 2 * COUNT);
+    }
+    worker.stop();
+    assert_eq!(running.await.unwrap(), 4 * COUNT);
+}
+
+#[tokio::test]
+async fn a_result_that_is_refused_fails_its_item_alone() {
+    let server = Server::start();
+    let client = server.client();
+    let queue = queue(&client);
+    queue.configure(&ConfigureOptions::new().max_data(10)).await.unwrap();
+    let together = Arc::new(Barrier::new(3));
+    let worker = client
+        .worker([queue.clone()])
+        .concurrency(3)
+        .attempts(1)
+        .build(move |task: Task| {
+            let together = together.clone();
+            async move {
+                together.wait().await;
+                let result = if task.id() == "b" { "more than ten bytes" } else { "short" };
+                task.complete_as(task.completion().result(result));
+                Ok(())
+            }
+        })
+        .unwrap();
+    let running = start(&worker);
+    let items: Vec<NewItem> = ["a", "b", "c"].iter().map(|id| NewItem::new(*id, "").with(AddOptions::new().keep(MINUTE))).collect();
+    queue.add_all(&items, Wait::No).await.unwrap();
+    for (id, state) in [("a", OutcomeState::Result), ("b", OutcomeState::Failure), ("c", OutcomeState::Result)] {
+        assert_eq!(queue.wait_outcome(id, Wait::For(MINUTE)).await.unwrap().state, state, "{id}");
+    }
+    worker.stop();
+    assert_eq!(running.await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_worker_ends_if_user_or_password_are_refused() {
+    let server = Server::start();
+    assert!(tell(server.port, "CONFIG SET requirepass secret").starts_with("+OK"));
+    let place = format!("127.0.0.1:{}", server.port);
+    for (user, code) in [("", "NOAUTH"), (":wrong@", "WRONGPASS"), ("other:secret@", "WRONGPASS")] {
+        let client = Client::open(&format!("redis://{user}{place}")).unwrap();
+        let queue = queue(&client);
+        let error = queue.add(NewItem::new("a", "")).await.unwrap_err();
+        assert!(error.is_definite(), "{error}");
+        let worker = client.worker([queue]).build(|_| async { Ok(()) }).unwrap();
+        let ended = tokio::time::timeout(MINUTE, worker.run()).await.expect("it ends");
+        let error = ended.unwrap_err();
+        let told =
+            std::iter::successors(Some(&error as &dyn std::error::Error), |each| each.source()).any(|each| each.to_string().contains(code));
+        assert!(told || error.code() == code, "{user} {error:?}");
+        assert!(!format!("{error:?}").contains("secret"));
+    }
+}
+
+#[tokio::test]
+async fn a_failure_has_the_text_of_its_sources() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("the order was not sent")]
+    struct NotSent(#[source] std::io::Error);
+    let failed: HandlerError = NotSent(std::io::Error::other("no route")).into();
+    assert!(matches!(failed, HandlerError::Failed(text) if text == "the order was not sent: no route"));
+    let boxed: Box<dyn std::error::Error> = "plain".into();
+    assert!(matches!(HandlerError::failed(boxed), HandlerError::Failed(text) if text == "plain"));
 }

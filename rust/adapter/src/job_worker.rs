@@ -130,6 +130,7 @@ fn scheduled(mut app: App) -> leaseq::Result<App> {
         ("skipped-several", "*/15 2 30 3 *", "Europe/Berlin"),
         ("twice", "30 2 26 10 *", "Europe/Berlin"),
         ("skipped-each-hour", "*/30 * 30 3 *", "Europe/Berlin"),
+        ("twice-several", "*/30 2,3 26 10 *", "Europe/Berlin"),
         ("twice-each-hour", "*/30 * 26 10 *", "Europe/Berlin"),
     ];
     for (name, line, zone) in schedules {

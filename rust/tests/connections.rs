@@ -1,0 +1,74 @@
+//! Replies that are slow or do not come, and rights that are taken away.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use common::{Server, add, eventually, queue, tell};
+use leaseq::{Client, Wait};
+
+const LIMIT: Duration = Duration::from_millis(300);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn client(url: &str) -> Client {
+    Client::builder().node(url).unwrap().reply_timeout(LIMIT).build().unwrap()
+}
+
+#[tokio::test]
+async fn a_reply_that_trickles_is_not_waited_for_without_bound() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"$100000\r\n");
+        while stream.write_all(b"x").is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let begun = Instant::now();
+    let queue = client(&url).queue("any").unwrap();
+    let error = tokio::time::timeout(10 * SECOND, queue.stats()).await.expect("it ends").unwrap_err();
+    assert_eq!((error.code(), error.is_definite()), ("CONNECTION", false));
+    assert!(begun.elapsed() > LIMIT);
+}
+
+#[tokio::test]
+async fn a_late_reply_closes_the_idle_connections_to_the_server_too() {
+    let server = Server::start();
+    let client = client(&server.url);
+    let queue = queue(&client);
+    let connections = || tell(server.port, "CLIENT LIST").matches("age=").count() - 1;
+    assert!(queue.lease(SECOND, Wait::For(Duration::from_millis(50))).await.unwrap().is_none());
+    // one for calls, one that the wait blocked on
+    tokio::time::sleep(LIMIT).await; // it settles
+    assert_eq!(connections(), 2);
+    tell(server.port, "CLIENT PAUSE 600 ALL");
+    let error = queue.stats().await.unwrap_err();
+    assert_eq!((error.code(), error.is_definite()), ("CONNECTION", false));
+    eventually("both are closed", || async { connections() == 0 }).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_has_worked_outlives_the_loss_of_its_rights() {
+    let server = Server::start();
+    let client = server.client();
+    let queue = queue(&client);
+    let worker = client.worker([queue.clone()]).build(|_| async { Ok(()) }).unwrap();
+    let running = tokio::spawn({
+        let worker = worker.clone();
+        async move { worker.run().await }
+    });
+    add(&queue, &["a"]).await;
+    eventually("it is completed", || async { queue.stats().await.unwrap()["items"] == 0 }).await;
+    tell(server.port, "ACL SETUSER default -evalsha -eval");
+    tell(server.port, &format!("LPUSH leaseq:{{{0}}}:{0}:wake 1", queue.name()));
+    tokio::time::sleep(SECOND / 2).await;
+    tell(server.port, "ACL SETUSER default +evalsha +eval");
+    add(&queue, &["b"]).await;
+    eventually("the next one is completed", || async { queue.stats().await.unwrap()["items"] == 0 }).await;
+    worker.stop();
+    assert_eq!(running.await.unwrap().unwrap(), 2);
+}
