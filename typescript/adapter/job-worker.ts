@@ -22,6 +22,7 @@ const SCHEDULES = {
   "skipped-several": ["*/15 2 30 3 *", BERLIN],
   twice: ["30 2 26 10 *", BERLIN],
   "skipped-each-hour": ["*/30 * 30 3 *", BERLIN],
+  "twice-several": ["*/30 2,3 26 10 *", BERLIN],
   "twice-each-hour": ["*/30 * 26 10 *", BERLIN],
 } as const;
 

@@ -61,6 +61,41 @@ const SOURCES = {
   "commonjs.cjs": `const { Client, LeaseqError } = require("leaseq");\nconst { App } = require("leaseq/jobs");\nconst { Redis } = require("ioredis");${PROGRAM}`,
   "ioredis5.mjs": `import { Client, LeaseqError } from "leaseq";\nimport { App } from "leaseq/jobs";\nimport { Redis } from "ioredis5";${PROGRAM}`,
 };
+/** The same with spans, which need the packages of OpenTelemetry. */
+const TRACED = `
+async function main() {
+  const exporter = new InMemorySpanExporter();
+  new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }).register();
+  const client = new Client({ path: process.env.SERVER }, { tracing });
+  const app = new App(client);
+  const spanId = app.define("spanId", async () => trace.getActiveSpan().spanContext().spanId);
+  const worker = app.worker();
+  worker.run();
+  const [id, found] = await trace.getTracer("compat").startActiveSpan("enqueue", async (span) => {
+    const handle = await spanId.enqueue();
+    span.end();
+    return [span.spanContext().spanId, await handle.result({ timeout: 30_000 })];
+  });
+  await worker.close();
+  await client.close();
+  const span = exporter.getFinishedSpans().find(({ name }) => name === "process default");
+  console.log(JSON.stringify({ isChild: span.parentSpanContext.spanId === id, isActive: span.spanContext().spanId === found }));
+}
+main();
+`;
+const TRACED_EXPECTED = { isChild: true, isActive: true };
+const OF_TRACED = Object.entries({
+  leaseq: "Client",
+  "leaseq/jobs": "App",
+  "leaseq/otel": "tracing",
+  "@opentelemetry/api": "trace",
+  "@opentelemetry/sdk-trace-node": "InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor",
+});
+const TRACED_SOURCES = {
+  "traced.mjs": OF_TRACED.map(([name, names]) => `import { ${names} } from "${name}";\n`).join("") + TRACED,
+  "traced.cjs":
+    OF_TRACED.map(([name, names]) => `const { ${names} } = require("${name}");\n`).join("") + TRACED,
+};
 const RUNTIMES = {
   "Node 20": [join(MODULES, "node20/bin/node")],
   "Node 22": [join(MODULES, "node22/bin/node")],
@@ -73,9 +108,10 @@ const RUNTIMES = {
 const CONSUMER = `
 import { Client, type LeasedItem, type WorkerOptions } from "leaseq";
 import { App, type Handle } from "leaseq/jobs";
+import { tracing } from "leaseq/otel";
 const options: WorkerOptions = { concurrency: 2, timeLimit: undefined };
 export async function first(url: string): Promise<string | undefined> {
-  const client = new Client(url);
+  const client = new Client(url, { tracing });
   const item: LeasedItem | undefined = await client.queue("q").lease({ duration: 1000 });
   const worker = client.worker(client.queue("q"), (each, { signal }) => [each.id.toString(), signal.aborted], options);
   await worker.close({ force: true });
@@ -100,6 +136,7 @@ const COMPILERS = {
 describe("the published package", { concurrency: false }, () => {
   let server;
   let folder;
+  let traced;
   let tarball;
 
   before(async () => {
@@ -118,30 +155,38 @@ describe("the published package", { concurrency: false }, () => {
       folder,
       readdirSync(folder).find((name) => name.endsWith(".tgz")),
     );
-    const modules = join(folder, "node_modules");
+    await install(folder, SOURCES, (name) => name !== "@opentelemetry");
+    traced = join(folder, "traced");
+    await install(traced, TRACED_SOURCES, () => true);
+  });
+
+  /** Installs the package, and beside it what npm would, as it is locked here, for programs in a folder. */
+  async function install(into, programs, isThere) {
+    const own = join(HERE, "../node_modules");
+    const modules = join(into, "node_modules");
     mkdirSync(join(modules, "leaseq"), { recursive: true });
     await run("tar", ["xzf", tarball, "--strip-components=1", "-C", join(modules, "leaseq")]);
-    // What npm would install beside it, as it is locked here.
-    for (const name of readdirSync(own).filter((each) => !each.startsWith(".")))
+    for (const name of readdirSync(own).filter((each) => !each.startsWith(".") && isThere(each)))
       link(join(own, name), join(modules, name));
     link(join(MODULES, "ioredis5"), join(modules, "ioredis5"));
-    writeFileSync(join(folder, "package.json"), '{"private": true, "type": "module"}');
-    for (const [name, source] of Object.entries(SOURCES)) writeFileSync(join(folder, name), source);
-  });
+    writeFileSync(join(into, "package.json"), '{"private": true, "type": "module"}');
+    for (const [name, source] of Object.entries(programs)) writeFileSync(join(into, name), source);
+  }
+
   after(async () => {
     rmSync(folder, { recursive: true });
     await server.end();
   });
 
   /** Runs a program, which must end by itself, and reads what it says. */
-  async function runs([command, ...args], file) {
+  async function runs([command, ...args], file, cwd = folder, expected = EXPECTED) {
     assert.ok(
       existsSync(command),
       `${command} is missing: npm ci in typescript/compat installs it on Linux with x64`,
     );
     const env = { PATH: process.env.PATH, HOME: folder, SERVER: server.path, DENO_NO_UPDATE_CHECK: "1" };
-    const { stdout, stderr } = await run(command, [...args, file], { cwd: folder, env, timeout: TIMEOUT_MS });
-    assert.deepEqual(JSON.parse(stdout), EXPECTED);
+    const { stdout, stderr } = await run(command, [...args, file], { cwd, env, timeout: TIMEOUT_MS });
+    assert.deepEqual(JSON.parse(stdout), expected);
     assert.equal(stderr, "");
   }
 
@@ -150,6 +195,12 @@ describe("the published package", { concurrency: false }, () => {
       test(`runs in ${name}: ${file}`, async () => {
         await server.flush();
         await runs(command, file);
+      });
+    }
+    for (const file of Object.keys(TRACED_SOURCES)) {
+      test(`has spans in ${name}: ${file}`, async () => {
+        await server.flush();
+        await runs(command, file, traced, TRACED_EXPECTED);
       });
     }
   }
@@ -213,6 +264,13 @@ describe("the published package", { concurrency: false }, () => {
         }
       });
     }
+  }
+
+  for (const load of ['import("leaseq/otel")', 'require("leaseq/otel")']) {
+    test(`needs OpenTelemetry for spans only, and says so: ${load}`, async () => {
+      const failing = run(process.execPath, ["--eval", load], { cwd: folder, timeout: TIMEOUT_MS });
+      await assert.rejects(failing, /Cannot find (package|module) '@opentelemetry\/api'/);
+    });
   }
 
   test("says which version it is", async () => {

@@ -11,7 +11,7 @@ import {
 } from "./blocking.js";
 import { now } from "./clock.js";
 import { BadArgumentError } from "./errors.js";
-import { type Logger, STDERR } from "./hooks.js";
+import { type Logger, Reporter, STDERR } from "./hooks.js";
 import type { Handler } from "./item-run.js";
 import { QueueKeys } from "./keys.js";
 import { ConnectionPool } from "./pool.js";
@@ -19,6 +19,7 @@ import { listWorkers, type WorkerInfo } from "./presence.js";
 import { type LeasedItem, Queue } from "./queue.js";
 import { MAX_QUEUES } from "./scripts.generated.js";
 import type { Server } from "./server.js";
+import type { Tracing } from "./tracing.js";
 import { type LeaseOptions, leaseTarget } from "./wait-targets.js";
 import { Worker } from "./worker.js";
 import { type Settings, toSettings, type WorkerOptions } from "./worker-settings.js";
@@ -32,6 +33,8 @@ export interface ClientOptions {
   replyTimeout?: number | undefined;
   /** The logger of its workers. Default: lines on stderr. */
   logger?: Logger | undefined;
+  /** Joins what it adds and what its workers do by spans: `tracing` of `leaseq/otel`. Default: no spans. */
+  tracing?: Tracing | undefined;
 }
 
 /** The parts of a client that the job layer uses. */
@@ -59,6 +62,7 @@ export class Client {
   readonly #pool: ConnectionPool;
   readonly #replyTimeout: number;
   readonly #logger: Logger;
+  readonly #tracing: Tracing | undefined;
 
   /** Takes one server, or several nodes of a cluster. One node that can be reached is enough to find the others. */
   constructor(servers: Server | readonly Server[], options: ClientOptions = {}) {
@@ -70,6 +74,7 @@ export class Client {
     }
     this.#replyTimeout = replyTimeout;
     this.#logger = options.logger ?? STDERR;
+    this.#tracing = options.tracing;
     this.#pool = new ConnectionPool(given, this.#replyTimeout);
   }
 
@@ -79,7 +84,7 @@ export class Client {
    * not a valid name (LQ-KEY-2).
    */
   queue(name: string, options: { group?: string | undefined } = {}): Queue {
-    return new Queue(this, this.#pool, new QueueKeys(name, options.group));
+    return new Queue(this, this.#pool, new QueueKeys(name, options.group), this.#tracing);
   }
 
   /**
@@ -133,7 +138,8 @@ export class Client {
 
   #worker(queues: readonly Queue[], handler: Handler, settings: Settings): Worker {
     const leaseAny = (from: readonly Queue[], how: LeaseOptions) => this.leaseAny(from, how);
-    return new Worker(leaseAny, this.#pool, queues, handler, settings, this.#logger);
+    const reporter = new Reporter(settings.hooks, this.#logger, this.#tracing);
+    return new Worker(leaseAny, this.#pool, queues, handler, settings, reporter);
   }
 
   /** Lists the live workers of all clients (LQ-WORKER-5). */

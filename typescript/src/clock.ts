@@ -11,11 +11,28 @@ export async function within(task: Promise<unknown>, timeMs: number): Promise<vo
   over.abort();
 }
 
+/**
+ * Calls `late` after `timeMs`, unless the returned function is called before. The time for which the event loop stood still at the end
+ * does not count: timers fire before sockets are read, and what has arrived is read first (LQ-CLIENT-20).
+ */
+export function onLate(timeMs: number, late: () => void): () => void {
+  const dueAt = now() + timeMs;
+  let immediate: NodeJS.Immediate | undefined;
+  let timer = setTimeout(() => {
+    timer = setTimeout(() => {
+      immediate = setImmediate(late);
+    }, now() - dueAt);
+  }, timeMs);
+  return () => {
+    clearTimeout(timer);
+    clearImmediate(immediate);
+  };
+}
+
 /** Ends as the task does, or rejects with `late()` after `timeMs`. */
 export function orLate<Result>(task: Promise<Result>, timeMs: number, late: () => Error): Promise<Result> {
   return new Promise((resolve, reject) => {
-    // In a busy program timers fire before sockets are read: a task that can end now ends first.
-    const timer = setTimeout(() => setImmediate(() => reject(late())), timeMs);
-    task.finally(() => clearTimeout(timer)).then(resolve, reject);
+    const end = onLate(timeMs, () => reject(late()));
+    task.finally(end).then(resolve, reject);
   });
 }

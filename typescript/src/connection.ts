@@ -1,9 +1,10 @@
 // One connection to one node, on ioredis. Used by cluster.ts only. It decides of each failure whether the call can have run.
 import { Redis, type RedisOptions, ReplyError } from "ioredis";
-import { orLate } from "./clock.js";
+import { onLate, orLate } from "./clock.js";
 import type { Command } from "./commands.js";
 import type { Argument } from "./encoding.js";
 import {
+  ConnectionError,
   errorFromReply,
   type LeaseqError,
   NoScriptsError,
@@ -109,15 +110,25 @@ export class Connection implements Runner {
     }
   }
 
-  /** The error of a call. The texts of servers differ: whether this one runs scripts is asked with a script of no commands. */
+  /**
+   * The error of a call. The texts of servers differ, so why a server replied ERR is asked with a script of no commands. It is refused if
+   * the server runs no scripts, or wants a password: to a long command without one it replies ERR, and closes the connection. An ERR that
+   * is definite says itself why: the server has too many connections.
+   */
   async #named(error: unknown): Promise<unknown> {
-    if (!hasCode(error, "ERR")) return error;
-    try {
-      await this.send("EVAL", ["return 1", "0"]);
-    } catch (refusal) {
-      if (hasCode(refusal, "ERR")) return new NoScriptsError();
-    }
-    return error;
+    if (!isUnexplained(error)) return error;
+    let refusal = await this.#probe();
+    if (refusal instanceof ConnectionError) refusal = await this.#probe();
+    if (isUnexplained(refusal)) return new NoScriptsError();
+    return hasCode(refusal, "NOAUTH") ? refusal : error;
+  }
+
+  /** Returns the error of a script of no commands, undefined if it runs. */
+  async #probe(): Promise<unknown> {
+    return await this.send("EVAL", ["return 1", "0"]).then(
+      () => undefined,
+      (refusal) => refusal,
+    );
   }
 
   /** Sends a Redis command and returns its reply, with bytes as Buffers. */
@@ -150,20 +161,17 @@ export class Connection implements Runner {
   /** A reply, within the time. */
   async #reply<Reply>(redis: Redis, reply: Promise<Reply>, name: string, timeoutMs: number): Promise<Reply> {
     return await new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        // In a busy program timers fire before sockets are read: a reply that has arrived counts.
-        setImmediate(() => {
-          this.#discard(redis);
-          reject(new ReplyLostError(`no reply to ${name} within ${Math.round(timeoutMs)} ms`));
-        });
-      }, timeoutMs);
+      const end = onLate(timeoutMs, () => {
+        this.#discard(redis);
+        reject(new ReplyLostError(`no reply to ${name} within ${Math.round(timeoutMs)} ms`));
+      });
       reply.then(
         (value) => {
-          clearTimeout(timer);
+          end();
           resolve(value);
         },
         (error: Error) => {
-          clearTimeout(timer);
+          end();
           reject(this.#toLeaseqError(error, redis));
         },
       );
@@ -200,11 +208,11 @@ export class Connection implements Runner {
     redis.on("error", (error: Error) => {
       reason ??= error;
     });
-    // connectTimeout covers the socket's handshake only. This timer covers AUTH and SELECT too.
-    const timer = setTimeout(() => {
+    // connectTimeout covers the socket's handshake only. This limit covers AUTH and SELECT too.
+    const end = onLate(this.#replyTimeoutMs, () => {
       reason ??= new Error(`no reply within ${this.#replyTimeoutMs} ms`);
       this.#discard(redis);
-    }, this.#replyTimeoutMs);
+    });
     try {
       await redis.connect();
       if (reason instanceof ReplyError) throw reason;
@@ -215,7 +223,7 @@ export class Connection implements Runner {
       const refusal = reason instanceof ReplyError ? new ServerError(message) : undefined;
       throw new UnavailableError(`not connected: ${message}`, refusal);
     } finally {
-      clearTimeout(timer);
+      end();
     }
     this.#redis = redis;
     return redis;
@@ -255,5 +263,7 @@ function joinWrites(stream: Redis["stream"]): void {
   process.nextTick(() => stream.uncork());
 }
 
-const hasCode = (error: unknown, code: string): boolean =>
+const hasCode = (error: unknown, code: string): error is ServerError =>
   error instanceof ServerError && error.code === code;
+
+const isUnexplained = (error: unknown): boolean => hasCode(error, "ERR") && !error.definite;

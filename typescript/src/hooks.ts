@@ -1,5 +1,6 @@
-// What a worker reports: hooks for programs, a log for people. worker.ts and item-run.ts call them.
+// What a worker reports: hooks for programs, a log for people, spans. worker.ts and item-run.ts call them.
 import type { LeasedItem } from "./queue.js";
+import type { HandlerSpan, Tracing } from "./tracing.js";
 
 /**
  * Functions that a worker calls, for metrics, traces and logs. All are optional. Keep them short. If a hook throws or rejects, that
@@ -56,14 +57,16 @@ export const STDERR: Logger = {
   error: (text, ...error) => console.error(text, ...error),
 };
 
-/** Hooks and a logger whose failures do not reach the worker. */
+/** Hooks, a logger and spans whose failures do not reach the worker. */
 export class Reporter {
   readonly #hooks: Hooks;
   readonly #logger: Logger;
+  readonly #tracing: Tracing | undefined;
 
-  constructor(hooks: Hooks, logger: Logger) {
+  constructor(hooks: Hooks, logger: Logger, tracing: Tracing | undefined) {
     this.#hooks = hooks;
     this.#logger = logger;
+    this.#tracing = tracing;
   }
 
   /** Whether that hook is there. */
@@ -75,6 +78,20 @@ export class Reporter {
   emit<Name extends keyof Hooks>(name: Name, ...args: Parameters<NonNullable<Hooks[Name]>>): void {
     const hook = this.#hooks[name] as ((...args: unknown[]) => unknown) | undefined;
     if (hook) this.#safely(() => hook.apply(this.#hooks, args), `the hook ${name} failed`);
+  }
+
+  /** Starts the span of a handler. */
+  startSpan(item: LeasedItem): HandlerSpan | undefined {
+    let span: HandlerSpan | undefined;
+    this.#safely(() => {
+      span = this.#tracing?.start(item);
+    }, "a span did not start");
+    return span;
+  }
+
+  /** Ends it. */
+  endSpan(span: HandlerSpan, failure: { readonly error: unknown } | undefined): void {
+    this.#safely(() => span.end(failure), "a span did not end");
   }
 
   /** Writes a line. */

@@ -59,6 +59,7 @@ export type {
 export { type Backoff, DeadLetter, exponentialBackoff, Release } from "./retry-policy.js";
 export { SCRIPTS } from "./scripts.generated.js";
 export type { RedisInstance, Server } from "./server.js";
+export type { Tracing } from "./tracing.js";
 export type { LeaseOptions } from "./wait-targets.js";
 export type { Worker } from "./worker.js";
 export type { WorkerOptions } from "./worker-settings.js";

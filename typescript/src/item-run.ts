@@ -4,13 +4,21 @@ import { now } from "./clock.js";
 import type { Released } from "./codecs.generated.js";
 import type { Completer } from "./completer.js";
 import { LeaseqError } from "./errors.js";
-import { type Disposition, type Ending, type HandlerContext, runHandler, textOf } from "./handler.js";
+import {
+  CompleteWith,
+  type Disposition,
+  type Ending,
+  type HandlerContext,
+  runHandler,
+  textOf,
+} from "./handler.js";
 import { nameOf, type Reporter } from "./hooks.js";
 import { Cancellation } from "./leased-item.js";
 import type { HeldItem } from "./presence.js";
 import type { LeasedItem } from "./queue.js";
 import { DeadLetter, exponentialBackoff, Release, UNCOUNTED } from "./retry-policy.js";
 import { isServerAway, pause, type ServerHealth } from "./server-health.js";
+import { type HandlerSpan, withSpan } from "./tracing.js";
 import type { Settings } from "./worker-settings.js";
 
 /** How long a handler whose time limit is over may take to end, before its item goes back and its slot takes the next. */
@@ -55,6 +63,7 @@ export class ItemRun {
   #state: State = "leased";
   #heartbeat: { stop(): void } | undefined;
   #limitTimer: NodeJS.Timeout | undefined;
+  #span: HandlerSpan | undefined;
   #isLost = false;
   /** Whether a call that was to end the item has no reply: it may have ended it. */
   #mayHaveEnded = false;
@@ -96,7 +105,9 @@ export class ItemRun {
     this.#state = "releasing";
     this.#heartbeat?.stop();
     clearTimeout(this.#limitTimer);
-    this.item.abandon(new Cancellation("stop", "the worker stopped"));
+    const error = new Cancellation("stop", "the worker stopped");
+    this.item.abandon(error);
+    this.#endSpan({ error });
     await this.#end(() => this.#release(UNCOUNTED));
   }
 
@@ -126,7 +137,7 @@ export class ItemRun {
     this.#state = "over";
   }
 
-  /** Runs the handler in a separate async context. */
+  /** Runs the handler in a separate async context, and in its span. */
   async #runHandler(): Promise<Ending> {
     const { item } = this;
     const { handler, settings, reporter, stopping } = this.#worker;
@@ -139,11 +150,22 @@ export class ItemRun {
     const startedAt = now();
     const resource = new AsyncResource("leaseq.handler");
     const keepsResult = item.keep !== undefined;
-    const running = resource.runInAsyncScope(runHandler, undefined, handler, item, context, keepsResult);
+    const span = reporter.startSpan(item);
+    this.#span = span;
+    const run = span ? inSpan(span, handler) : handler;
+    const running = resource.runInAsyncScope(runHandler, undefined, run, item, context, keepsResult);
     const { timeLimit } = settings;
     const ending = timeLimit === undefined ? await running : await this.#limited(running, timeLimit);
+    this.#endSpan("error" in ending ? ending : undefined);
     reporter.emit("ended", item, now() - startedAt, "error" in ending ? ending.error : undefined);
     return ending;
+  }
+
+  /** Ends its span once. A handler whose item was given back may still run. */
+  #endSpan(failure: { readonly error: unknown } | undefined): void {
+    const span = this.#span;
+    this.#span = undefined;
+    if (span) this.#worker.reporter.endSpan(span, failure);
   }
 
   /** The end of a handler that has a time limit: an attempt past it has failed, whatever the handler returns or throws then. */
@@ -260,4 +282,15 @@ export class ItemRun {
     reporter.log("warn", `${nameOf(this.item)} is no longer this worker's`);
     reporter.emit("lost", this.item);
   }
+}
+
+/** A handler that runs in a span, as do the follow-ups that it returns. */
+function inSpan(span: HandlerSpan, handler: Handler): Handler {
+  return (item, context) =>
+    span.run(async () => {
+      const returned = await handler(item, context);
+      if (!(returned instanceof CompleteWith)) return returned;
+      const followUps = returned.followUps.map((each) => withSpan(each, each.queue.tracing));
+      return new CompleteWith(followUps, returned.result);
+    });
 }

@@ -38,6 +38,7 @@ import {
   type ReleaseRequest,
 } from "./requests.js";
 import { MAX_ENTRIES } from "./scripts.generated.js";
+import { type Tracing, withSpan } from "./tracing.js";
 import {
   checkDuration,
   type LeaseOptions,
@@ -67,6 +68,8 @@ export class Queue {
     readonly client: object,
     pool: ConnectionPool,
     readonly keys: QueueKeys,
+    /** Its items carry the spans in which they are added. */
+    readonly tracing?: Tracing | undefined,
   ) {
     this.#pool = pool;
   }
@@ -91,7 +94,8 @@ export class Queue {
     return oneOrAll(items, async (all) => {
       const timeoutAt = now() + checkTimeout(options.timeout ?? 0);
       const signals = checkSignal(options);
-      const calls = toChunks(all).map((chunk) => {
+      const carrying = this.tracing ? all.map((item) => withSpan(item, this.tracing)) : all;
+      const calls = toChunks(carrying).map((chunk) => {
         const answers: number[] = [];
         return { count: chunk.length, answers, target: roomTarget(this.keys, chunk, answers) };
       });
@@ -187,7 +191,7 @@ export class Queue {
         }
         commands.checkTarget(this.keys, queue.keys);
       }
-      return runChunks(chunkHandOffs(all), (chunk) => {
+      return runChunks(chunkHandOffs(all.map(withSpans)), (chunk) => {
         const command = commands.completeWith(this.keys, chunk.map(toEntry));
         return () => this.#whileFinishing(chunk, () => this.#pool.shared.run(command));
       });
@@ -434,6 +438,12 @@ function addError(
 /** The entry of a leased item, see `LeasedItem.entry`; any other entry as it is. */
 function toEntry<Entry extends LeaseRef>(entry: Entry): Entry | LeasedItem["entry"] {
   return entry instanceof LeasedItemOf ? entry.entry : entry;
+}
+
+/** The entry with the current span in its follow-ups. A leased item is an entry without any. */
+function withSpans<Entry extends HandOff>(entry: Entry): Entry {
+  if (!entry.followUps?.some(({ queue }) => queue.tracing)) return entry;
+  return { ...entry, followUps: entry.followUps.map((item) => withSpan(item, item.queue.tracing)) };
 }
 
 /** The fields of a completion alone: a caller may pass an object with more, such as a leased item. */

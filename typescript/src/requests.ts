@@ -4,6 +4,7 @@
 import * as codecs from "./codecs.generated.js";
 import type { Argument, Bytes } from "./encoding.js";
 import type { QueueKeys } from "./keys.js";
+import type { Tracing } from "./tracing.js";
 
 /** An item to add. Durations are milliseconds, rounded to the nearest. */
 export interface NewItem extends codecs.AddOptions {
@@ -33,7 +34,7 @@ export interface HandOff extends Completion {
 
 /** An item to add, to a queue of the same group, if and only if this call completes its predecessor. */
 export interface FollowUp extends NewItem {
-  queue: { readonly keys: QueueKeys; readonly client?: object };
+  queue: { readonly keys: QueueKeys; readonly client?: object; readonly tracing?: Tracing | undefined };
 }
 
 /** A lease to extend. */

@@ -5,7 +5,7 @@ import { onAbort } from "./aborts.js";
 import { within } from "./clock.js";
 import { Completer } from "./completer.js";
 import { BadArgumentError } from "./errors.js";
-import { type Logger, Reporter } from "./hooks.js";
+import type { Reporter } from "./hooks.js";
 import { type Handler, ItemRun, type WorkerParts } from "./item-run.js";
 import type { ConnectionPool } from "./pool.js";
 import { PresenceReporter, type WorkerStatus, workerId } from "./presence.js";
@@ -63,7 +63,7 @@ export class Worker {
     queues: readonly Queue[],
     handler: Handler,
     settings: Settings,
-    logger: Logger,
+    reporter: Reporter,
   ) {
     this.#settings = settings;
     this.id = settings.id ?? workerId();
@@ -74,7 +74,6 @@ export class Worker {
     this.#leaseAny = leaseAny;
     this.#pool = pool;
     this.#queues = queues;
-    const reporter = new Reporter(this.#settings.hooks, logger);
     this.#reporter = reporter;
     const health = new ServerHealth(
       (error) => {

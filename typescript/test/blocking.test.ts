@@ -142,6 +142,30 @@ describe("waiting for an item", () => {
     assert.deepEqual(await client.leaseAny(queues, { duration: 5000, timeout: 30 }), []);
   });
 
+  test("queues of several groups: an abort during the first lease gives back what that leased", async () => {
+    const proxy = await new FaultProxy(server.path).open();
+    const slow = new Client({ path: proxy.path });
+    const queues = ["g1", "g2"].map((group) => slow.queue(`abort-${group}`, { group }));
+    await queues[0]?.add({ id: "a", data: "" });
+    await slow.leaseAny(queues, { duration: 1 }); // it is connected, and the scripts are known
+    await until(async () => (await queues[0]?.stats())?.get("overdue") === 1);
+    proxy.hold();
+    const abort = new AbortController();
+    proxy.sent = "";
+    const waiting = assert.rejects(
+      slow.leaseAny(queues, { duration: LONG_MS, signal: abort.signal }),
+      AbortError,
+    );
+    await until(() => proxy.sent.includes("EVALSHA"));
+    await until(async () => (await client.queue("abort-g1", { group: "g1" }).stats()).get("leased") === 1);
+    abort.abort();
+    proxy.passOn();
+    await waiting;
+    await until(async () => (await client.queue("abort-g1", { group: "g1" }).stats()).get("leased") === 0);
+    await slow.close();
+    proxy.close();
+  });
+
   test("a waiter whose lease finds a dead item publishes its outcome", async () => {
     const queues = [newQueue("g"), newQueue("g")];
     await queues[1]?.add({ id: "a", data: "", keep: 60_000, maxAttempts: 1 });

@@ -120,6 +120,28 @@ describe("an option", { concurrency: false }, () => {
     assert.equal(await read("a"), undefined);
   });
 
+  test("of headers that are neither an object nor pairs is refused, also inside a span", async () => {
+    const tracing = {
+      headers: () => ({ traceparent: "00" }),
+      start: () => ({ run: <T>(call: () => T) => call(), end() {} }),
+    };
+    const traced = new Client({ path: server.path }, { tracing });
+    for (const queue of [client.queue("q"), traced.queue("q")]) {
+      for (const given of ["text", 5, [5]]) {
+        const headers = given as unknown as [string, string][];
+        await assert.rejects(
+          queue.add([
+            { id: "a", data: "" },
+            { id: "b", data: "", headers },
+          ]),
+          BadArgumentError,
+        );
+      }
+    }
+    await traced.close();
+    assert.equal(await read("a"), undefined);
+  });
+
   test("signal, aborted already, adds nothing", async () => {
     const queue = client.queue("q");
     for (const timeout of [undefined, 0, 1000]) {

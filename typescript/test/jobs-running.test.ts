@@ -9,6 +9,7 @@ import {
   JobFailed,
   Release,
   ResultNotKept,
+  ResultTimeout,
 } from "../src/jobs/index.js";
 import { JobFixture } from "./job-fixture.js";
 import { until } from "./server.js";
@@ -170,6 +171,8 @@ describe("a running job", { concurrency: false }, () => {
     const wait = jobs.app.define("wait", async (_: undefined, { progress, signal }) => {
       progress(1, 4);
       await Promise.race([aborted(signal), until(async () => (await jobs.raw.exists("go")) === 1)]);
+      progress(3, 4);
+      await Promise.race([aborted(signal), until(async () => (await jobs.raw.exists("end")) === 1)]);
       return "done";
     });
     const seen: unknown[] = [];
@@ -192,6 +195,8 @@ describe("a running job", { concurrency: false }, () => {
     await jobs.raw.set(key, JSON.stringify({ ...note, token: note.token - 1 }), "KEEPTTL");
     assert.deepEqual([(await handle.info()).progress, (await handle.info()).worker], [undefined, ""]);
     await jobs.raw.set("go", 1);
+    await until(async () => (await handle.info()).progress?.done === 3);
+    await jobs.raw.set("end", 1);
     assert.equal(await handle.result(), "done");
     await until(async () => (await jobs.raw.exists(key)) === 0);
     assert.deepEqual([(await handle.info()).result, (await handle.info()).worker], ["done", worker.id]);
@@ -308,11 +313,17 @@ describe("a chain", { concurrency: false }, () => {
     const again = await chain.enqueue();
     assert.equal(again.added, true);
     assert.equal(await jobs.raw.exists(...notes), 0);
-    jobs.work();
+    const worker = jobs.work();
     assert.equal(await again.result(), 21);
+    await worker.close();
     // what the first chain left does not count
-    const next = await chain.enqueue();
-    assert.equal(await next.result(), 21);
+    const next = await jobs.app
+      .chain(fetch.call("xyz", { id: "a" }))
+      .next(total, {}, new Arguments())
+      .enqueue();
+    await assert.rejects(next.result({ timeout: 100 }), ResultTimeout);
+    jobs.work();
+    assert.equal(await next.result(), 23);
   });
 
   test("keeps no results but the last, and then waits for it alone", async () => {

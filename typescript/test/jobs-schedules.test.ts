@@ -201,6 +201,16 @@ describe("a schedule", { concurrency: false }, () => {
     assert.deepEqual(seen, [{ to: "x" }, "b"]);
   });
 
+  test("says for how long the result of a triggered job is kept", async () => {
+    const count = jobs.app.define("count", () => 17);
+    jobs.app.cron(count, "0 0 1 1 *", { keep: 7 * DAY });
+    const worker = jobs.work();
+    await until(async () => (await jobs.app.schedules.list()).length === 1);
+    await worker.close();
+    const { id } = await jobs.app.schedules.trigger("count");
+    assert.equal((await jobs.app.queue().inspect(id)).keep, 7 * DAY);
+  });
+
   test("that keeps no results keeps that of a job that was triggered", async () => {
     jobs.app.cron(
       jobs.app.define("count", () => 17),

@@ -299,6 +299,14 @@ describe("outcomes and hand-off", () => {
     assert.equal((await queue.stats()).get("kept"), 1);
   });
 
+  test("an option that is undefined is none: what is completed keeps its outcome", async () => {
+    const queue = newQueue();
+    await queue.add({ id: "a", data: "", keep: 60_000 });
+    const item = await queue.lease({ duration: 5000 });
+    assert.equal(await item?.complete({ keep: undefined, result: undefined }), true);
+    assert.equal((await queue.outcome("a")).state, "result");
+  });
+
   test("follow-ups to two objects of one queue, of an item that keeps its outcome", async () => {
     const first = newQueue("flow");
     await first.add({ id: "a", data: "", keep: 60_000 });

@@ -1,6 +1,6 @@
 // The ways to a server: a port, the socket of a file system, TLS, and Sentinels that fail over to a replica.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -42,6 +42,27 @@ describe("a client reaches a server", { concurrency: false }, () => {
 
   test("at a socket of the file system", async () => {
     await useAll(`${server.path}?db=2`);
+  });
+
+  test("at any of several places, the first one again when the others are gone", async () => {
+    const raw = server.raw();
+    const [first, second] = ["first", "second"].map((name) => join(server.folder, name)) as [string, string];
+    symlinkSync(server.path, second);
+    const client = new Client([{ path: first }, { path: second }]);
+    const queue = client.queue("q");
+    for (const [index, [from, to]] of [
+      [second, first],
+      [first, second],
+      [second, first],
+    ].entries()) {
+      // a call whose connection was killed may have failed
+      await until(() => queue.add({ id: `${index}`, data: "" }).then(Boolean, () => false), 20_000);
+      renameSync(from as string, to as string);
+      await raw.call("CLIENT", "KILL", "TYPE", "normal");
+    }
+    await until(() => queue.add({ id: "last", data: "" }).then(Boolean, () => false), 20_000);
+    await client.close();
+    raw.disconnect();
   });
 
   describe("by TLS", { concurrency: false }, () => {
@@ -125,6 +146,17 @@ describe("by Sentinels", { concurrency: false }, () => {
     for (const raw of [...raws, sentinel]) raw.disconnect();
     for (const server of servers) await server.end();
     rmSync(folder, { recursive: true });
+  });
+
+  test("the master is found, also by options that ask for a replica", async () => {
+    const given = {
+      sentinels: [{ host: "127.0.0.1", port: ports[2] }],
+      name: "main",
+      role: "slave" as const,
+    };
+    const client = new Client(given);
+    assert.ok((await client.queue("role").add({ id: "a", data: "" })) > 0);
+    await client.close();
   });
 
   test("the master is found, and its successor after a failover", async () => {

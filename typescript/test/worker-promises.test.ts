@@ -303,6 +303,22 @@ describe("a server that refuses the first calls (LQ-WORK-14)", { concurrency: fa
     });
   }
 
+  test("because it wants a password and got none ends the worker with that error", async () => {
+    await raw.config("SET", "requirepass", "secret");
+    const itsClient = new Client({ path: server.path }, { logger });
+    try {
+      await assert.rejects(itsClient.queue("q").add({ id: "a", data: "" }), {
+        code: "NOAUTH",
+        definite: true,
+      });
+      const worker = itsClient.worker(itsClient.queue("q"), () => {}, { announce: false, hooks });
+      await assert.rejects(worker.run(), /NOAUTH/);
+    } finally {
+      await raw.config("SET", "requirepass", "");
+      await itsClient.close();
+    }
+  });
+
   test("and not the first, does not end it", async () => {
     await raw.call("ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all");
     const itsClient = new Client({ path: server.path, username: "u", password: "pw" }, { logger });

@@ -188,6 +188,28 @@ describe("a live worker", { concurrency: false }, () => {
     assert.deepEqual(await raw.keys("leaseq:worker*"), []);
   });
 
+  test("renews its time in the index every two minutes or sooner (LQ-WORKER-2)", async (t) => {
+    let passed = 0;
+    const { now } = performance;
+    t.mock.method(performance, "now", () => now.call(performance) + passed);
+    const setInterval = t.mock.method(globalThis, "setInterval");
+    const queue = client.queue("orders");
+    await queue.add({ id: "a", data: "" });
+    const { handler, held, end } = blockingHandler();
+    const worker = client.worker(queue, handler);
+    const ran = worker.run();
+    await until(async () => held.length === 1 && (await raw.zcard(INDEX)) === 1);
+    await raw.zadd(INDEX, 1, worker.id);
+    passed = 110_000;
+    const [report] = setInterval.mock.calls.map((call) => call.arguments);
+    assert.ok(Number(report?.[1]) <= 10_000);
+    report?.[0]();
+    await until(async () => Number(await raw.zscore(INDEX, worker.id)) > 1);
+    end();
+    worker.stop();
+    assert.equal(await ran, 1);
+  });
+
   test("that cannot be reported works all the same (LQ-WORKER-3)", async () => {
     await raw.set(INDEX, "mine");
     const queue = client.queue("q");
