@@ -70,6 +70,8 @@ class ServerProcess:
         self._guard.wait()
         if self._guard.stdin is not None:
             self._guard.stdin.close()
+        if number == signal.SIGKILL and self.running():
+            os.killpg(self.pid, number)  # also a child that writes a snapshot: its folder may go next
         self._process.send_signal(number)  # does nothing where the process has ended
         self._process.send_signal(signal.SIGCONT)
         try:

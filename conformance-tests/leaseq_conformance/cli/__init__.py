@@ -7,7 +7,7 @@ import click
 from leaseq_conformance import __version__
 from leaseq_conformance.adapter_protocol import PROTOCOL as ADAPTER_PROTOCOL
 from leaseq_conformance.cases import CASE_SCHEMA
-from leaseq_conformance.cli import history, inspect, report, run, smoke
+from leaseq_conformance.cli import history, inspect, report, run, skeleton, smoke
 from leaseq_conformance.cli.options import EXIT_CODES
 from leaseq_conformance.manifest import PROTOCOL
 
@@ -20,6 +20,7 @@ The client is checked through an adapter: a small program that reads JSON lines 
 (ADAPTER.md). Put the adapter's command after `--`. Start with `smoke`, then use `run`:
 
 \b
+  leaseq-conformance skeleton my-port
   leaseq-conformance smoke -- ./my-adapter
   leaseq-conformance run -- ./my-adapter
   leaseq-conformance run --case 'wire/*' -- ./my-adapter
@@ -46,6 +47,7 @@ def program() -> None:
 
 
 for command in (
+    skeleton.skeleton,
     smoke.smoke,
     run.run,
     inspect.list_cases,

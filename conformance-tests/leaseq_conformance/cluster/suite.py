@@ -20,7 +20,7 @@ from leaseq_conformance.server_process import ServerError
 from leaseq_conformance.verdict import BrokenError, UnjudgedError, Verdict, failed, passed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import redis
 
@@ -30,6 +30,7 @@ HOUR_MS: Final = 3_600_000
 ITEMS: Final = 4
 NODES: Final = ("primary", "replica")
 MOVED: Final = "cluster/moved-is-learned"
+DEAD: Final = "cluster/dead-node-is-left"
 CALLS: Final = 10
 """More than the replies MOVED that a client gets if each of its connections, and the registry's call, gets one."""
 
@@ -54,6 +55,13 @@ def cases() -> Sequence[Case]:
             ("core", "cluster"),
             {"calls": ["lease", "add"], "moved": "the slot, between the first call and the others"},
         ),
+        Case(
+            DEAD,
+            "A client whose calls a node answered asks another node once that one is dead, and finds who has its slots now",
+            ("LQ-FAIL-5",),
+            ("core", "cluster"),
+            {"calls": ["lease", "add"], "killed": "the node of the slot, which another has then"},
+        ),
     ]
 
 
@@ -61,18 +69,18 @@ def run(case: Case, context: Context) -> Verdict:
     """Run a case on a temporary cluster."""
     program = context.server.program if isinstance(context.server, SpawnedServer) else None
     transcript: list[str] = []
-    moved = case.name == MOVED
+    follow = {MOVED: _follow, DEAD: _leave}.get(case.name)
     try:
         pair = (
             RedisCluster(program, primaries=2, apart=True)
-            if moved
+            if follow
             else RedisCluster(program, primaries=1, replicas=1)
         )
     except ServerError as error:
         raise UnjudgedError(str(error)) from error
     with pair:
-        if moved:
-            why = _follow(pair, context, transcript)
+        if follow:
+            why = follow(pair, context, transcript)
             return failed(why, transcript) if why else passed(transcript)
         for node_name in case.body["told"]:
             why = _play(node_name, pair, context, transcript)
@@ -85,29 +93,18 @@ def _follow(pair: RedisCluster, context: Context, transcript: list[str]) -> str:
     """Make calls before and after a slot moves from the node that the client was given. Return what is wrong, if anything."""
     first, second = pair.primaries
     with first.client() as client:
-        name, slot = next(
-            (name, slot)
-            for name in (f"orders-{number}" for number in range(SLOTS))
-            if (slot := cluster(client, "KEYSLOT", name)) < SLOTS // 2
-        )
-        try:
-            actor = AdapterProcess("told of the first", context.adapter, first.url, cluster=True)
-            with actor:
-                actor.open("q", name)
-                answers = [actor.start("q", "lease", duration_ms=HOUR_MS).answer(context.patience)]
-                for key in client.keys(f"leaseq:{{{name}}}:*"):
-                    client.delete(key)
-                pair.move(slot, second)
-                before = _count_of_moved(client)
-                for number in range(CALLS):
-                    item = {"id": b64(b"%d" % number), "data": b64(b"data")}
-                    answers.append(actor.start("q", "add", items=[item]).answer(context.patience))
-                moved = _count_of_moved(client) - before
-        except AdapterFaultError as error:
-            raise BrokenError(str(error), transcript) from error
-        except NoAnswerError as error:
-            raise UnjudgedError(str(error), transcript) from error
-    transcript += actor.transcript
+        name, slot = _name_on(client, first=True)
+        moved = 0
+
+        def move() -> None:
+            nonlocal moved
+            for key in client.keys(f"leaseq:{{{name}}}:*"):
+                client.delete(key)
+            pair.move(slot, second)
+            moved = _count_of_moved(client)
+
+        answers = _calls_around(move, name, first.url, context, transcript)
+        moved = _count_of_moved(client) - moved
     transcript.append(f"the first node answered MOVED {moved} times after the slot had moved")
     if _is_reported(answers[1]):
         del answers[1]  # LQ-CLUSTER-3 leaves that to the client
@@ -115,6 +112,54 @@ def _follow(pair: RedisCluster, context: Context, transcript: list[str]) -> str:
     if refused is not None:
         return f"a call was answered {refused.kind} {refused.value}"
     return f"{CALLS} calls were answered MOVED {moved} times" if moved >= CALLS else ""
+
+
+def _leave(pair: RedisCluster, context: Context, transcript: list[str]) -> str:
+    """Kill the node that answered, and give its slot to the node that the client was given. Return what is wrong, if anything."""
+    first, second = pair.primaries
+    with first.client() as client:
+        name, slot = _name_on(client, first=False)
+
+        def leave() -> None:
+            second.kill()
+            cluster(client, "SETSLOT", slot, "NODE", cluster(client, "MYID"))
+
+        answers = _calls_around(leave, name, first.url, context, transcript)
+    if answers[0].kind != "ok":
+        return f"the first call was answered {answers[0].kind} {answers[0].value}"
+    # how many calls find out that the node is dead is left to the client
+    last = answers[-1]
+    return "" if last.kind == "ok" else f"{CALLS} calls failed, the last with {last.value}"
+
+
+def _calls_around(
+    change: Callable[[], None], name: str, url: str, context: Context, transcript: list[str]
+) -> list[Answer]:
+    """Lease from a queue, change the cluster, and add items. Return all answers."""
+    try:
+        actor = AdapterProcess("told of the first", context.adapter, url, cluster=True)
+        with actor:
+            actor.open("q", name)
+            answers = [actor.start("q", "lease", duration_ms=HOUR_MS).answer(context.patience)]
+            change()
+            for number in range(CALLS):
+                item = {"id": b64(b"%d" % number), "data": b64(b"data")}
+                answers.append(actor.start("q", "add", items=[item]).answer(context.patience))
+    except AdapterFaultError as error:
+        raise BrokenError(str(error), transcript) from error
+    except NoAnswerError as error:
+        raise UnjudgedError(str(error), transcript) from error
+    transcript += actor.transcript
+    return answers
+
+
+def _name_on(client: redis.Redis, *, first: bool) -> tuple[str, int]:
+    """Return the name of a queue on the first or the second of two primaries, and its slot."""
+    return next(
+        (name, slot)
+        for name in (f"orders-{number}" for number in range(SLOTS))
+        if ((slot := cluster(client, "KEYSLOT", name)) < SLOTS // 2) == first
+    )
 
 
 def _is_reported(answer: Answer) -> bool:

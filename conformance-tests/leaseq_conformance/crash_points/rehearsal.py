@@ -128,34 +128,32 @@ class Rehearsal:
 
 
 def crash_points(rehearsal: Rehearsal, patience: float) -> list[CrashPoint]:
-    """Run the operation undisturbed and return its commands: those that were held, in turn, then the others.
+    """Run the operation undisturbed and return its commands in their order, with the queues around those that were held.
+
+    A command that is sent while another one is held, as a registration may be, is not held, and counts all the same.
 
     Raises:
         FailedError: it does not succeed.
     """
-    found: list[CrashPoint] = []
-    held: set[int] = set()
-    count: Counter[str] = Counter()
+    held: dict[int, tuple[Snapshot, Snapshot]] = {}
     snapshot = rehearsal.snapshot()
     point = rehearsal.proxy.add_breakpoint(CLIENT, None, "after")
     pending = rehearsal.begin()
     while rehearsal.next_command(point, pending):
         command = point.wait()
         before, snapshot = snapshot, rehearsal.snapshot()
-        count[command.label] += 1
-        found.append(CrashPoint(command.label, count[command.label], before, snapshot))
-        held.add(command.number)
+        held[command.number] = (before, snapshot)
         done, point = point, rehearsal.proxy.add_breakpoint(CLIENT, None, "after")
         done.resume()
     answer = pending.answer(patience)
     if answer.kind != "ok":
         raise FailedError(f"undisturbed, it was answered {answer.kind}: {values.shown(answer.value)}")
-    if not any(
-        command.is_named(ANY_CALL) for command in rehearsal.proxy.commands_of(CLIENT)[rehearsal.earlier :]
-    ):
+    commands = rehearsal.proxy.commands_of(CLIENT)[rehearsal.earlier :]
+    if not any(command.is_named(ANY_CALL) for command in commands):
         raise FailedError("undisturbed, it succeeded without calling a script")
-    for command in rehearsal.proxy.commands_of(CLIENT)[rehearsal.earlier :]:
-        if command.number not in held:
-            count[command.label] += 1
-            found.append(CrashPoint(command.label, count[command.label]))
+    found: list[CrashPoint] = []
+    count: Counter[str] = Counter()
+    for command in commands:
+        count[command.label] += 1
+        found.append(CrashPoint(command.label, count[command.label], *held.get(command.number, ())))
     return found

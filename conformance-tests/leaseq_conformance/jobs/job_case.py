@@ -153,9 +153,7 @@ class JobCaseRunner:
     def add_schedule(self, step: Step) -> None:
         """Put the item of a schedule, whose slots up to a time are over, in place of the stored schedule."""
         data = json.dumps({"v": 1, "until": int(filled(step["until"], self._saved))})
-        queue = self._queue({"queue": CRON})
-        queue.remove(step["id"])  # a worker that has just started may have added it
-        queue.add(step["id"], data.encode(), {"max_attempts": 0}, {})
+        self._queue({"queue": CRON}).replace(step["id"], data.encode(), {"max_attempts": 0})
 
     def workers(self, step: Step) -> None:
         """Have worker programs run from now on."""

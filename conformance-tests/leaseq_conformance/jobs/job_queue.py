@@ -46,6 +46,13 @@ class JobQueue:
         if not self._run("add", 1, job_id, data, *_counted(given)):
             raise ValueError(f"an item {job_id} is there already")
 
+    def replace(self, job_id: str, data: bytes, options: Mapping[str, Any]) -> None:
+        """Add an item in place of one of its id, also while a worker that starts adds that too."""
+        while True:
+            self.remove(job_id)
+            if self._run("add", 1, job_id, data, *_counted(options)):
+                return
+
     def lease(self) -> tuple[str, str]:
         """Lease the next item and return its id and token. Raises ValueError if there is none."""
         _, _, count, *rest = self._run("lease", 1, HOUR_MS)

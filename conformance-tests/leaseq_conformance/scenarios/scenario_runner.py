@@ -283,14 +283,18 @@ class ScenarioRunner:
         self._marks[step["mark"]] = commands[-1].number if commands else 0
 
     def sent(self, step: Step) -> None:
-        deadline = time.monotonic() + self.patience
+        began = time.monotonic()
+        deadline = began + step.get("within_ms", self.patience * 1000) / 1000
         while (count := self._count(step)) < step.get("at_least", 0) and time.monotonic() < deadline:
             time.sleep(POLL_SECS)
         least, most = int(step.get("at_least", 0)), int(step.get("at_most", count))
         if "count" in step:
             least = most = step["count"]
-        if not least <= count <= most:
-            raise FailedError(f"{step['sent']} sent {step['command']} {count} times")
+        if least <= count <= most:
+            return
+        if "within_ms" in step and self.session.longest_stall(began) > MAX_STALL_SECS:
+            raise UnjudgedError("the machine did not keep up")
+        raise FailedError(f"{step['sent']} sent {step['command']} {count} times")
 
     def _count(self, step: Step) -> int:
         since = self._marks.get(step.get("since", ""), 0)
