@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from selftest.seeded_bug import SeededBugError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
 
     from selftest.seeded_bug import SeededBug
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parents[2]
 PYTHON: Final = ROOT / "python"
 TYPESCRIPT: Final = ROOT / "typescript"
+GO: Final = ROOT / "go"
+RUST: Final = ROOT / "rust"
+SOURCES: Final = {
+    "python": PYTHON / "leaseq",
+    "tests": PYTHON / "leaseq",
+    "typescript": TYPESCRIPT / "src",
+    "go": GO,
+    "rust": RUST / "src",
+}
+"""The folders that the files of a bug are below, by its part."""
 PROGRAMS: Final = {
     "python": "conformance_adapter.sync_client",
     "asyncio": "conformance_adapter.asyncio_client",
@@ -52,6 +63,7 @@ class ClientCopies:
         self._temporary = tempfile.TemporaryDirectory(prefix="leaseq-selftest-")
         self._folder = Path(self._temporary.name)
         self._node: str | None = None
+        self._has_rust = False
 
     def right(self, adapter: str) -> Adapter:
         """Return the command of an adapter of a client without bugs: python, asyncio or typescript.
@@ -63,22 +75,32 @@ class ClientCopies:
             return (self._with_node(), str(self._folder / "right" / "dist" / "adapter" / "main.js"))
         return (sys.executable, "-m", PROGRAMS[adapter])
 
-    def buggy(self, bugs: Iterable[SeededBug]) -> dict[str, Adapter]:
-        """Return the commands of the adapters of clients with these bugs, by the bugs' names.
+    def buggy(self, bugs: Iterable[SeededBug]) -> Iterator[tuple[SeededBug, Adapter]]:
+        """Yield bugs and the commands of the adapters of clients with them, each as soon as it is made.
 
         A bug of scripts is one of the Python client here, which sends them.
 
         Raises:
-            SeededBugError: an edit does not fit, or what comes out is not of its language.
+            SeededBugError: an edit does not fit, what comes out is not of its language, or there is no Go or no cargo.
             NoNodeError: one is for Node, and there is none.
         """
-        found = list(bugs)
-        of_typescript = [bug for bug in found if bug.part == "typescript"]
-        commands = self._typescript(of_typescript) if of_typescript else {}
-        others = [bug for bug in found if bug.part != "typescript"]
-        with ThreadPoolExecutor(os.cpu_count()) as threads:  # most of the time is that of the formatter
-            made = threads.map(self._python, others)
-            return commands | {bug.name: command for bug, command in zip(others, made, strict=True)}
+        parts: dict[str, list[SeededBug]] = {}
+        for bug in bugs:
+            parts.setdefault(bug.part, []).append(bug)
+        of_typescript, of_rust = parts.pop("typescript", []), parts.pop("rust", [])
+        # cargo takes longest and is beside all else; Python's formatter and Go are programs too
+        with ThreadPoolExecutor(1) as cargo, ThreadPoolExecutor(os.cpu_count()) as programs:
+            pending = {cargo.submit(self._rust, bug): bug for bug in of_rust}
+            for bug in (bug for part in parts.values() for bug in part):
+                pending[programs.submit(self._go if bug.part == "go" else self._python, bug)] = bug
+            try:
+                if of_typescript:
+                    yield from self._typescript(of_typescript)
+                for future in as_completed(pending):
+                    yield pending[future], future.result()
+            finally:
+                for future in pending:
+                    future.cancel()
 
     def _python(self, bug: SeededBug) -> Adapter:
         # no bytecode: what is not edited is linked, and its own is there
@@ -108,7 +130,59 @@ class ClientCopies:
             _edit_python(bug, copy / "leaseq")
         return copy
 
-    def _typescript(self, bugs: list[SeededBug]) -> dict[str, Adapter]:
+    def _go(self, bug: SeededBug) -> Adapter:
+        """Build the adapter with other files in the place of those that are edited: all else is in Go's cache."""
+        copy = self._folder / bug.name
+        replaced = {}
+        for file in bug.files:
+            target = copy / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(bug.edited(file, (GO / file).read_text()))
+            replaced[str(GO / file)] = str(target)
+        overlay = copy / "overlay.json"
+        overlay.write_text(json.dumps({"Replace": replaced}))
+        program = copy / "adapter"
+        build = [
+            "go",
+            "build",
+            "-overlay",
+            str(overlay),
+            "-ldflags=-s -w",
+            "-o",
+            str(program),
+            "./internal/adapter",
+        ]
+        done = subprocess.run(
+            [str(ROOT / "tools" / "go.sh"), *build], capture_output=True, text=True, check=False, cwd=GO
+        )
+        if done.returncode != 0:
+            raise SeededBugError(f"{bug.name}: Go says: {done.stderr.strip()[:2000]}")
+        return (str(program),)
+
+    def _rust(self, bug: SeededBug) -> Adapter:
+        """Build the adapter in one copy, whose target folder stays: only the crate and its adapter are compiled again."""
+        copy = self._rust_copy()
+        for file in bug.files:
+            (copy / "src" / file).write_text(bug.edited(file, (RUST / "src" / file).read_text()))
+        _run_cargo(bug.name, copy)
+        program = self._folder / bug.name
+        shutil.copy(copy / "target" / "debug" / "leaseq-adapter", program)
+        for file in bug.files:
+            (copy / "src" / file).write_text((RUST / "src" / file).read_text())
+        return (str(program),)
+
+    def _rust_copy(self) -> Path:
+        copy = RUST / "target" / "seeded"
+        if not self._has_rust:
+            copy.mkdir(parents=True, exist_ok=True)
+            for folder in ("src", "adapter"):
+                shutil.copytree(RUST / folder, copy / folder, dirs_exist_ok=True)
+            for file in ("Cargo.toml", "Cargo.lock", "README.md"):
+                shutil.copy(RUST / file, copy)
+            self._has_rust = True
+        return copy
+
+    def _typescript(self, bugs: list[SeededBug]) -> Iterator[tuple[SeededBug, Adapter]]:
         node, right = self._with_node(), self._folder / "right"
         sources = self._folder / "sources"
         for bug in bugs:
@@ -123,7 +197,7 @@ class ClientCopies:
             copy = self._folder / bug.name
             shutil.copytree(right, copy, symlinks=True)
             shutil.copytree(self._folder / "compiled" / bug.name, copy / "dist", dirs_exist_ok=True)
-        return {bug.name: (node, str(self._folder / bug.name / "dist/adapter/main.js")) for bug in bugs}
+            yield bug, (node, str(copy / "dist/adapter/main.js"))
 
     def _with_node(self) -> str:
         """Compile the TypeScript client as it is, once, and return the program of Node."""
@@ -172,6 +246,24 @@ class ClientCopies:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._temporary.cleanup()
+
+
+def _run_cargo(name: str, folder: Path) -> None:
+    cargo = shutil.which("cargo") or str(Path.home() / ".cargo" / "bin" / "cargo")
+    command = [cargo, "build", "--locked", "--quiet", "--package", "leaseq-adapter"]
+    environment = os.environ | {
+        "CARGO_TARGET_DIR": str(folder / "target"),
+        "CARGO_PROFILE_DEV_DEBUG": "false",  # half of the time of the linker
+        "RUSTFLAGS": "-Awarnings",
+    }
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=folder, env=environment
+        )
+    except FileNotFoundError as error:
+        raise SeededBugError("there is no cargo: install Rust with rustup") from error
+    if done.returncode != 0:
+        raise SeededBugError(f"{name}: cargo says: {done.stderr.strip()[:2000]}")
 
 
 def _sha1(source: str) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from leaseq_conformance.manifest import SCRIPTS
-from selftest.client_copies import PYTHON, TYPESCRIPT
+from selftest.client_copies import SOURCES
 from selftest.seeded_bug import SeededBugError
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ def _texts(bug: SeededBug) -> Iterable[tuple[str, str]]:
                 raise SeededBugError(f"there is no script {file}")
             yield file, SCRIPTS[file].source
         else:
-            folder = TYPESCRIPT / "src" if bug.part == "typescript" else PYTHON / "leaseq"
-            yield file, (folder / file).read_text()
+            yield file, (SOURCES[bug.part] / file).read_text()
 
 
 def _of_record(bugs: Sequence[SeededBug], cases: Mapping[str, Case], caught: Caught) -> Iterator[str]:

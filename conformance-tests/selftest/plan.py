@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import sys
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from leaseq_conformance.rules import CORE
@@ -15,11 +16,11 @@ from selftest.promise_tests import SUITE
 from selftest.seeded_bug import PARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from leaseq_conformance.cases import Case
-    from selftest.client_copies import ClientCopies
+    from selftest.client_copies import Adapter, ClientCopies
     from selftest.pool import Result
     from selftest.seeded_bug import SeededBug
 
@@ -90,31 +91,33 @@ def cases_of(bug: SeededBug, cases: Mapping[str, Case], options: Options) -> lis
     return own
 
 
-def bug_tasks(
-    bugs: Sequence[SeededBug],
-    cases: Mapping[str, Case],
-    copies: ClientCopies,
-    options: Options,
-    results: Iterable[Result],
-) -> list[Task]:
-    """Return the tasks of bugs, without the pairs of a bug and a case that have results."""
+def pairs_to_run(
+    bugs: Sequence[SeededBug], cases: Mapping[str, Case], options: Options, results: Iterable[Result]
+) -> dict[SeededBug, list[Case]]:
+    """Return bugs and the cases that each is to be run with, without the pairs that have results."""
     done = {(result.subject, result.case): result.outcome for result in results}
     caught = {name for (name, _), outcome in done.items() if outcome is Outcome.FAIL}
-    chosen = {
+    pairs = {
         bug: [case for case in cases_of(bug, cases, options) if (bug.name, case.name) not in done]
         for bug in bugs
         if not (options.first and bug.name in caught)
     }
-    with_client = [bug for bug, found in chosen.items() if any(_needs_client(case) for case in found)]
-    adapters = copies.buggy(with_client)
-    tasks = []
-    for bug, found in chosen.items():
-        subject = Subject(bug.name, adapters.get(bug.name, ()), bug.sources())
+    return {bug: found for bug, found in pairs.items() if found}
+
+
+def bug_tasks(
+    pairs: Mapping[SeededBug, Sequence[Case]], copies: ClientCopies, options: Options
+) -> Iterator[Task]:
+    """Yield the tasks of bugs, each as soon as there is a client with it."""
+    with_client = [bug for bug, found in pairs.items() if any(_needs_client(case) for case in found)]
+    without = ((bug, ()) for bug in pairs if bug not in with_client)
+    adapters: Iterator[tuple[SeededBug, Adapter]] = chain(copies.buggy(with_client), without)
+    for bug, adapter in adapters:
+        subject = Subject(bug.name, adapter, bug.sources())
         if options.first:
-            tasks.append(Task(subject, tuple(found), options.patience, frozenset({Outcome.FAIL})))
+            yield Task(subject, tuple(pairs[bug]), options.patience, frozenset({Outcome.FAIL}))
         else:
-            tasks += _portions(subject, found, options.patience)
-    return [task for task in tasks if task.cases]
+            yield from _portions(subject, pairs[bug], options.patience)
 
 
 def right_tasks(

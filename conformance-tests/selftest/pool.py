@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from leaseq_conformance.cases import Case
 
-JOBS: Final = (os.cpu_count() or 1) + 2
-"""Processes: more than there are processors, since those that wait need none."""
+JOBS: Final = 3 * (os.cpu_count() or 1)
+"""Processes: more than there are processors, since those that wait for an answer need none."""
 CLAIMED: Final[frozenset[str]] = frozenset(SCHEMA["$defs"]["capability"]["enum"])
 """The capabilities of the adapters here: all of them, so that no case is skipped."""
 
@@ -75,17 +75,25 @@ class Result:
 
 
 def run(tasks: Iterable[Task], server: Server, jobs: int = JOBS) -> Iterator[Result]:
-    """Run them: with a server of the suite at the same time on servers like it, else one after the other on the server."""
-    todo = list(tasks)
+    """Run them: with a server of the suite at the same time on servers like it, else one after the other on the server.
+
+    A task starts as soon as it is there, while the next ones are made.
+    """
     if not isinstance(server, SpawnedServer):
-        for task in todo:
+        for task in tasks:
             yield from run_on(server, task)
         return
     # no fork: this process has threads
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(todo)) or 1, spawn, _start, (server.program,)) as pool:
-        pending = [pool.submit(_run, task) for task in todo]
+    with ProcessPoolExecutor(jobs, spawn, _start, (server.program,)) as pool:
+        pending = set()
         try:
+            for task in tasks:
+                pending.add(pool.submit(_run, task))
+                ended = {future for future in pending if future.done()}
+                pending -= ended
+                for future in ended:
+                    yield from future.result()
             for future in as_completed(pending):
                 yield from future.result()
         finally:

@@ -15,8 +15,8 @@ from leaseq_conformance.case_loader import LOADER
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.schemas import Schema
 
-PARTS: Final = ("scripts", "python", "typescript", "tests")
-"""Parts that have seeded bugs: the scripts, two clients, and the Python client again, with bugs that its own tests have to catch."""
+PARTS: Final = ("scripts", "python", "typescript", "go", "rust", "tests")
+"""Parts that have seeded bugs: the scripts, four clients, and the Python client again, with bugs that its own tests have to catch."""
 
 
 class SeededBugError(ValueError):
@@ -28,7 +28,7 @@ class Edit:
     """A change of one file: `new` takes the place of `old`.
 
     Attributes:
-        file: a script's name, or a path below `python/leaseq` or `typescript/src`.
+        file: a script's name, or a path below `python/leaseq`, `typescript/src`, `go` or `rust/src`.
         old: text that the file has once. Whole lines, if it starts with no white space and ends with a line end: then
             the file may indent them, all by the same amount, and `new` is indented likewise.
         nth: which `old` it is, counted from 1, if the file has several.
@@ -173,7 +173,7 @@ def load(text: str, part: str, source: str) -> list[SeededBug]:
 
 
 def _read(given: dict[str, Any], part: str) -> SeededBug:
-    default = {"scripts": "", "typescript": "typescript"}.get(part, "python")
+    default = {"scripts": "", "typescript": "typescript", "go": "go", "rust": "rust"}.get(part, "python")
     return SeededBug(
         name=given["name"],
         part=part,
