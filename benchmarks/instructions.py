@@ -1,8 +1,8 @@
 """Instructions that a call costs the server, counted by valgrind's callgrind: a measure without noise.
 
     python benchmarks/instructions.py            count, print a table, write results/instructions.json
-    python benchmarks/instructions.py --check    count, and compare with the committed file: exits with 1 if a call costs
-                                                 over 2 % more than it says
+    python benchmarks/instructions.py --check    count, and compare with the committed file: exits with 1 if a call of leaseq
+                                                 costs over 2 % more than it says
 
 Times vary with the machine and with what else it does; instructions do not. The server writes its counts each time it runs
 ECHO, which no script does, so starting it, loading scripts and a queue's first calls do not count. Its hash seed is fixed,
@@ -43,7 +43,8 @@ RESULTS: Final = Path(__file__).parent / "results" / "instructions.json"
 VALGRIND: Final = Path(__file__).parents[1] / "tools" / "valgrind.sh"
 SERVER: Final = "valkey-9.1.2"
 TOLERANCE: Final = 0.02
-"""Two runs on one machine differ by 0.005 at most: the server draws the levels of its skip lists. The rest is for other CPUs."""
+"""Two runs on one machine differ by 0.005 at most: the server draws the levels of its skip lists. The rest is for other CPUs,
+for which the server may choose other functions. leaseq may cost more there by as much as the floor does."""
 WARM, CALLS = 30, 200
 """Calls before the count, and those that are counted."""
 LEASE_MS: Final = 3_600_000
@@ -231,15 +232,23 @@ def table(counts: dict[str, int]) -> rich.table.Table:
 
 
 def risen(counts: dict[str, int], committed: dict[str, int]) -> list[str]:
-    """Return what costs more than committed by over the tolerance, or is on one side only: a line each."""
+    """Return what is on one side only, and what of leaseq costs more than committed by over the tolerance: a line each."""
     lines = []
     for name in sorted(counts.keys() | committed.keys()):
         now, before = counts.get(name), committed.get(name)
         if now is None or before is None:
             lines.append(f"{name}: {'not committed' if before is None else 'no longer counted'}")
-        elif now > before * (1 + TOLERANCE):
+            continue
+        who, step = name.split(" ", 1)
+        if who == "leaseq" and now > before * (1 + TOLERANCE) * machine(counts, committed, step):
             lines.append(f"{name}: {now:,} instead of {before:,} ({now / before - 1:+.1%})")
     return lines
+
+
+def machine(counts: dict[str, int], committed: dict[str, int], step: str) -> float:
+    """Return how much more the floor of this step costs here than committed, as a factor of at least 1."""
+    floors = counts.get(f"floor {step}"), committed.get(f"floor {step}")
+    return max(1.0, floors[0] / floors[1]) if floors[0] and floors[1] else 1.0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -268,7 +277,7 @@ def main(arguments: Sequence[str]) -> int:
             "If this is meant, run `python benchmarks/instructions.py`, commit the file, and say why in the message."
         )
         return 1
-    print(f"no call costs over {TOLERANCE:.0%} more than committed")
+    print(f"no call of leaseq costs over {TOLERANCE:.0%} more than committed")
     return 0
 
 

@@ -5,6 +5,8 @@
     python -m peers --only rq                 one library; `rq/latency` one measure of it, `/latency` one measure
     python -m peers --suite jobs              the job layer beside job libraries, results off and on: results/jobs.json
     python -m peers --suite node              leaseq in TypeScript beside BullMQ, items and functions: results/node.json
+    python -m peers --suite go                leaseq in Go beside asynq and River, likewise: results/go.json
+    python -m peers --suite rust              leaseq in Rust beside apalis, likewise: results/rust.json
     python -m peers tables [--check]          writes the tables of the pages and the HTML reports anew, or compares
 
 Run in the folder benchmarks/. Ends with 0 when all ran and every target was met, 1 when not, 2 on wrong usage.
@@ -14,6 +16,7 @@ docs/benchmarks.md explains what is measured and how to read it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -26,6 +29,8 @@ from bench_server import Progress, ServerNotFoundError, environment, pin
 from peers import chart, environments, noise_probe, plan, report, results
 from peers.bench import FAILURES, FULL, QUICK, Bench, start_server
 from peers.libraries import BY_NAME
+from peers.measures import ab_compare
+from peers.postgres import PostgresServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +41,11 @@ SERVER = "redis-7.0"
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md", *(ROOT / "benchmarks").glob("*.md"))
 """They may have generated tables between markers."""
-TABLES = {"items": report.bytes_table, "jobs": report.ratios_table, "node": report.pairs_table}
+TABLES = {
+    "items": report.bytes_table,
+    "jobs": report.ratios_table,
+    **dict.fromkeys(ab_compare.BY_LANGUAGE, report.pairs_table),
+}
 PARTS = {
     "bytes": ("items", report.bytes_table),
     "waits": ("items", report.waits_table),
@@ -45,8 +54,8 @@ PARTS = {
     "targets": ("items", report.targets_table),
     "job-ratios": ("jobs", report.ratios_table),
     "job-targets": ("jobs", report.targets_table),
-    "node-pairs": ("node", report.pairs_table),
-    "node-targets": ("node", report.targets_table),
+    **{f"{suite}-pairs": (suite, report.pairs_table) for suite in ab_compare.BY_LANGUAGE},
+    **{f"{suite}-targets": (suite, report.targets_table) for suite in ab_compare.BY_LANGUAGE},
 }
 """Generated tables, by the name in their markers: the suite whose results they show, and the function that makes them."""
 CHART = ROOT / "docs" / "pictures" / "jobs-per-second.svg"
@@ -74,13 +83,17 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     only = [plan.Only.parse(text) for text in options.only]
     plan.chosen(only, options.suite)  # a name that is not there is reported before a server is looked for
     cpu = pin()
-    with Progress(stderr=True) as progress, start_server(options.server) as server:
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(Progress(stderr=True))
+        server = stack.enter_context(start_server(options.server))
         bench = Bench(size, options.server, server)
         steps = plan.steps(bench, only, options.suite)
         print(plan.summary(steps), file=sys.stderr, flush=True)
         taking_part = {BY_NAME[name] for step in steps for name in step.libraries if name in BY_NAME}
+        if any(library.on_postgres for library in taking_part):
+            bench.postgres = stack.enter_context(PostgresServer())
         environments.make_missing(sorted(taking_part, key=lambda each: each.name), progress.log)
-        machine, began = environment(cpu) | {"node": environments.node()}, time.monotonic()
+        machine, began = environment(cpu) | environments.toolchains(), time.monotonic()
         measure(bench, steps, progress)
         machine["load_after"] = [round(load, 2) for load in os.getloadavg()]
         seconds = time.monotonic() - began

@@ -12,6 +12,7 @@ import redis
 from bench_server import BenchServer, free_port
 from peers.adapters.common import Orders
 from peers.libraries import BY_NAME
+from peers.postgres import PostgresServer
 from peers.processes import AdapterError, Producer, Traces, Worker
 
 if TYPE_CHECKING:
@@ -133,17 +134,22 @@ QUICK: Final = Size(
 )
 
 
+Server = BenchServer | PostgresServer
+
+
 @dataclass(frozen=True)
 class Cost:
-    """CPU time, commands and reads of a server so far."""
+    """CPU time, commands and reads of a server so far. PostgreSQL counts no commands."""
 
     cpu_usec: float
-    commands: int
-    reads: int
+    commands: int = 0
+    reads: int = 0
 
 
-def cost(server: BenchServer) -> Cost:
+def cost(server: Server) -> Cost:
     """Return what the server has spent since it was asked to count anew; its CPU time since it started."""
+    if isinstance(server, PostgresServer):
+        return Cost(server.cpu_usec())
     reads: dict[str, Any] = server.client.info("stats")
     return Cost(server.cpu_usec(), sum(server.calls().values()), reads["total_reads_processed"])
 
@@ -169,8 +175,20 @@ class Bench:
     size: Size
     server_name: str
     server: BenchServer
+    postgres: PostgresServer | None = None
     records: list[Record] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+
+    def server_of(self, library: Library) -> Server:
+        """Return the server that a library works on."""
+        if not library.on_postgres:
+            return self.server
+        if self.postgres is None:
+            raise RuntimeError("no PostgreSQL server was started")
+        return self.postgres
+
+    def _postgres_port(self, library: Library) -> int:
+        return self.server_of(library).port if library.on_postgres else 0
 
     def library(self, name: str) -> Library:
         """By its name."""
@@ -183,7 +201,12 @@ class Bench:
     def producer(self, library: Library, server: BenchServer | None = None, **orders: Any) -> Producer:
         """Start one."""
         on = server or self.server
-        orders = {"variant": library.variant, "server_pid": on.pid, **orders}
+        orders = {
+            "variant": library.variant,
+            "server_pid": on.pid,
+            "postgres_port": self._postgres_port(library),
+            **orders,
+        }
         return Producer(library, Orders("produce", on.port, "", **orders))
 
     def worker(
@@ -191,7 +214,8 @@ class Bench:
     ) -> Worker:
         """Start one."""
         port = (server or self.server).port
-        return Worker(library, Orders("work", port, str(traces.path), variant=library.variant, **orders))
+        orders = {"variant": library.variant, "postgres_port": self._postgres_port(library), **orders}
+        return Worker(library, Orders("work", port, str(traces.path), **orders))
 
     @contextlib.contextmanager
     def workers(
@@ -227,10 +251,10 @@ class Bench:
         self, library: Library, count: int, server: BenchServer | None = None, **orders: Any
     ) -> Iterator[tuple[dict[str, float], Traces]]:
         """Drain with one worker; give its figures and traces, with the worker still running so that it can end its calls."""
-        on = server or self.server
+        on = server or self.server_of(library)
         on.reset()
         before = cost(on)
-        with self.workers(library, server=on, **orders) as (traces, workers):
+        with self.workers(library, server=server, **orders) as (traces, workers):
             first, last = traces.wait_count(count, workers)
             time.sleep(SETTLE_SECS)
             after = cost(on)
@@ -239,6 +263,8 @@ class Bench:
             yield {"per_second": rate, **per_item(before, after, count)}, traces
 
     def empty(self) -> None:
-        """Delete everything on the server."""
+        """Delete everything on the servers."""
         self.server.client.flushall()
         self.server.reset()
+        if self.postgres:
+            self.postgres.empty()

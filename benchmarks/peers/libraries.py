@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+LANGUAGES: Final = {"mjs": "node", "go": "go", "rs": "rust"}
+"""By the ending of an adapter; those in Python are modules, without one."""
+RIVER: Final = "github.com/riverqueue/river"
+
 
 @dataclass(frozen=True)
 class Library:
@@ -14,12 +18,13 @@ class Library:
         name: as `--only` and the results have it.
         title: as pages have it.
         adapter: the program under adapters/.
-        environment: the folder under .peers/ with its packages; "" is the checkout's own.
+        environment: the folder under .peers/ with its packages, or the program that has them; "" is the checkout's own.
         package: what its version is looked up by.
         variant: see `common.Orders`.
         per_second: items that one worker drains in a second, roughly. The number of items in a measurement follows from it.
         bulk: its call for many items: "call", "gather" (single calls side by side), or "" where there is none.
         is_peer: not leaseq itself.
+        slices: how many times as long a slice of a drain is; more for a library that fetches thousands at a time.
         gap_ms: least and longest pause between items where an idle worker is wanted; long for libraries that poll.
     """
 
@@ -32,12 +37,18 @@ class Library:
     variant: str = ""
     bulk: str = "call"
     is_peer: bool = True
+    slices: int = 1
     gap_ms: tuple[float, float] = (2.0, 8.0)
 
     @property
-    def on_node(self) -> bool:
-        """True if it runs on Node, otherwise on Python."""
-        return self.adapter.endswith(".mjs")
+    def language(self) -> str:
+        """Return what its adapter is written in: "python", "node", "go" or "rust"."""
+        return LANGUAGES.get(self.adapter.rpartition(".")[2], "python")
+
+    @property
+    def on_postgres(self) -> bool:
+        """True if it works on PostgreSQL, otherwise on Redis."""
+        return self.package == RIVER
 
 
 def _leaseq(variant: str, title: str, per_second: int) -> Library:
@@ -53,6 +64,12 @@ def _jobs(variant: str, title: str, per_second: int) -> Library:
 def _node(variant: str, title: str, per_second: int) -> Library:
     name = "leaseq-node" if variant == "items" else f"leaseq-{variant}-node"
     return Library(name, title, "leaseq_node.mjs", "", "leaseq", per_second, variant, is_peer=False)
+
+
+def _compiled(language: str, variant: str, title: str, per_second: int) -> Library:
+    ending = next(ending for ending, name in LANGUAGES.items() if name == language)
+    name = f"leaseq-{language}" if variant == "items" else f"leaseq-{variant}-{language}"
+    return Library(name, title, f"leaseq.{ending}", language, "leaseq", per_second, variant, is_peer=False)
 
 
 LIBRARIES: Final = (
@@ -83,12 +100,22 @@ LIBRARIES: Final = (
     Library("bullmq-node", "BullMQ, Node", "bullmq_node.mjs", "node", "bullmq", 6_400),
     _node("items", "leaseq, Node", 20_000),
     _node("jobs", "leaseq/jobs, Node", 10_000),
+    Library("asynq", "asynq", "asynq.go", "go", "github.com/hibiken/asynq", 6_000, bulk="gather"),
+    Library("river", "River", "river.go", "go", RIVER, 6_000, slices=4),
+    _compiled("go", "items", "leaseq, Go", 60_000),
+    _compiled("go", "jobs", "leaseq jobs, Go", 20_000),
+    Library("apalis", "apalis", "apalis.rs", "rust", "apalis-redis", 6_000),
+    _compiled("rust", "items", "leaseq, Rust", 60_000),
+    _compiled("rust", "jobs", "leaseq jobs, Rust", 20_000),
 )
 
 BY_NAME: Final = {library.name: library for library in LIBRARIES}
-PEERS: Final = tuple(each.name for each in LIBRARIES if each.is_peer)
+PEERS: Final = tuple(each.name for each in LIBRARIES if each.is_peer and each.language not in {"go", "rust"})
 OWN_ON_NODE: Final = ("leaseq-node", "leaseq-jobs-node")
 """leaseq in TypeScript, which is measured beside BullMQ alone."""
+IN_GO: Final = ("asynq", "river", "leaseq-go", "leaseq-jobs-go")
+IN_RUST: Final = ("apalis", "leaseq-rust", "leaseq-jobs-rust")
+"""They are measured beside each other alone, in separate suites."""
 JOBS: Final = ("leaseq-jobs", "leaseq-jobs-asyncio")
 """Functions as items; the others of leaseq's own have a handler for data."""
 JOB_PEERS: Final = {

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, OWN_ON_NODE, PEERS
+from peers.libraries import BY_NAME, IN_GO, IN_RUST, JOB_PEERS, JOBS, LIBRARIES, OWN_ON_NODE, PEERS
 from peers.measures import (
     ab_compare,
     check,
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from peers.bench import Bench, Step
 
-ALL: Final = tuple(each.name for each in LIBRARIES if each.name not in (*JOBS, *OWN_ON_NODE))
+ALL: Final = tuple(
+    each.name for each in LIBRARIES if each.name not in (*JOBS, *OWN_ON_NODE, *IN_GO, *IN_RUST)
+)
 WORKERS: Final = ("leaseq", "leaseq-asyncio", *PEERS)
 """Libraries that differ in how they wait. leaseq's loops without a worker are left out: they are about throughput."""
 SWEPT: Final = ("leaseq", "redis-work-queue", "huey", "bullmq-node")
@@ -70,16 +72,26 @@ LAYERS: Final = (
     Measure(jobs.ON, (*JOBS, *JOB_PEERS), partial(jobs.steps, results=True), "jobs whose results are kept"),
     Measure("workers", (*JOBS, *JOB_PEERS), parameter_sweep.workers_steps, "by 20 handlers side by side that take 5 ms"),
 )  # fmt: skip
-ON_NODE: Final = (
-    Measure("check", (*OWN_ON_NODE, "bullmq-node"), check.steps, "every adapter handles each item once"),
-    _pairs(ab_compare.ENQUEUE, "enqueue one by one, by turns", ab_compare.NODE_PAIRS),
-    _pairs(ab_compare.BULK, "enqueue in bulk, by turns", ab_compare.NODE_PAIRS),
-    _pairs(ab_compare.DRAIN, "drain by one worker, by turns", ab_compare.NODE_PAIRS),
-    Measure("latency", (*OWN_ON_NODE, "bullmq-node"), latency.steps, "from adding an item to its handler"),
-    Measure("memory", (*OWN_ON_NODE, "bullmq-node"), memory.steps, "memory of a waiting item"),
-    Measure("workers", (*OWN_ON_NODE, "bullmq-node"), parameter_sweep.workers_steps, "by 20 handlers side by side that take 5 ms"),
-)  # fmt: skip
-SUITES: Final = {"items": ITEMS, "jobs": LAYERS, "node": ON_NODE}
+
+
+def _in_one_language(pairs: Sequence[ab_compare.Pair]) -> tuple[Measure, ...]:
+    libraries = ab_compare.among(pairs)
+    return (
+        Measure("check", libraries, check.steps, "every adapter handles each item once"),
+        _pairs(ab_compare.ENQUEUE, "enqueue one by one, by turns", pairs),
+        _pairs(ab_compare.BULK, "enqueue in bulk, by turns", pairs),
+        _pairs(ab_compare.DRAIN, "drain by one worker, by turns", pairs),
+        Measure("latency", libraries, latency.steps, "from adding an item to its handler"),
+        Measure("memory", libraries, memory.steps, "memory of a waiting item"),
+        Measure("workers", libraries, parameter_sweep.workers_steps, "by 20 handlers side by side that take 5 ms"),
+    )  # fmt: skip
+
+
+SUITES: Final = {
+    "items": ITEMS,
+    "jobs": LAYERS,
+    **{suite: _in_one_language(pairs) for suite, pairs in ab_compare.BY_LANGUAGE.items()},
+}
 """The suites. Each is a separate run, so that a run stays well within 40 minutes."""
 
 

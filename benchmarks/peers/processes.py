@@ -191,6 +191,8 @@ class Worker(Adapter):
     def wait_idle(self) -> None:
         """Wait until it has started: until it rests for a while. Raises AdapterError."""
         deadline = time.monotonic() + READY_SECS
+        # an interpreter needs this much before it can do anything; what is compiled is there once it runs
+        least = 0.0 if self.library.language in environments.PROGRAMS else 0.05
         rested, last = 0, -1.0
         while rested < 3:
             if time.monotonic() > deadline:
@@ -199,7 +201,7 @@ class Worker(Adapter):
             self.check()
             now = self.cpu_secs()
             # what polls never rests wholly; 0.3 s of CPU time is what the quickest to start need
-            rested = rested + 1 if now >= 0.05 and now - last <= 0.02 else 0
+            rested = rested + 1 if now >= least and self.members() and now - last <= 0.02 else 0
             last = now
 
 

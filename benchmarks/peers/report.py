@@ -11,6 +11,7 @@ import json
 import math
 import re
 from html import escape
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -235,7 +236,7 @@ def pairs_table(results: Results) -> list[str]:
     head = ("µs for an item", "ratio of the rates", "client", "server", "the other's client", "its server")
     rows = []
     for measure, several in ab_compare.PAIRS.items():
-        for pair in (*several, *ab_compare.NODE_PAIRS):
+        for pair in (*several, *chain.from_iterable(ab_compare.BY_LANGUAGE.values())):
             if measure != ab_compare.LATENCY and (measure, pair.case) in seen:
                 each = ratios(*(by_slice(of, measure, name, "per_second", pair.case) for name in pair))
                 costs = (
@@ -354,21 +355,27 @@ def settings() -> list[str]:
 
 
 def _heading(library: Library) -> str:
-    whole = library.on_node or library.adapter.startswith("bullmq")
+    whole = library.language != "python" or library.adapter.startswith("bullmq")
     title = library.title if whole else library.title.split(",")[0]
-    return title if not library.environment else f"{title} {environments.version(library)}"
+    return title if not library.is_peer else f"{title} {environments.version(library)}"
 
 
 def _description(library: Library) -> list[str]:
     """The adapter's own words, without its first line, which names the library."""
-    if library.on_node:
-        lines = (ADAPTERS / library.adapter).read_text().splitlines()
-        words = [line.removeprefix("//").removeprefix(" ") for line in lines if line.startswith("//")]
+    if library.language != "python":
+        comment = takewhile(lambda line: line.startswith("//"), _source(library).read_text().splitlines())
+        words = [line.lstrip("/!").removeprefix(" ") for line in comment]
     else:
         module = ast.parse((ADAPTERS / f"{library.adapter}.py").read_text())
         words = (ast.get_docstring(module) or "").splitlines()
     text = "\n".join(words[1:]).strip().removeprefix("Settings:").strip()
     return re.sub(r"(https?://[^\s,)]+)", r"<\1>", text).splitlines()
+
+
+def _source(library: Library) -> Path:
+    if library.language == "node":
+        return ADAPTERS / library.adapter
+    return next(environments.SOURCES[library.language].rglob(library.adapter))
 
 
 def filled(page: str, parts: dict[str, list[str]]) -> str:

@@ -1,4 +1,4 @@
-"""The results of a run, as JSON and back: results/peers.json and jobs.json."""
+"""The results of a run, as JSON and back: results/peers.json, jobs.json and others."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from peers import environments, targets
 from peers.bench import Record
 from peers.libraries import LIBRARIES
+from peers.measures import ab_compare
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,10 +21,19 @@ if TYPE_CHECKING:
     from peers.bench import Bench
 
 FOLDER: Final = Path(__file__).parents[1] / "results"
-PATHS: Final = {"items": FOLDER / "peers.json", "jobs": FOLDER / "jobs.json", "node": FOLDER / "node.json"}
+PATHS: Final = {
+    "items": FOLDER / "peers.json",
+    **{suite: FOLDER / f"{suite}.json" for suite in ("jobs", "node", "go", "rust")},
+}
 """Where the results of a whole run of each suite go."""
 ENVIRONMENTS: Final = sorted({library.environment for library in LIBRARIES})
-TARGETS: Final = {"items": targets.targets, "jobs": targets.job_targets, "node": targets.node_targets}
+
+
+def targets_of(suite: str, of: Sequence[Record]) -> list[targets.Target]:
+    """The targets of a suite."""
+    if suite in ab_compare.BY_LANGUAGE:
+        return targets.language_targets(of, ab_compare.BY_LANGUAGE[suite])
+    return targets.job_targets(of) if suite == "jobs" else targets.targets(of)
 
 
 def collected(
@@ -35,12 +45,12 @@ def collected(
         "suite": suite,
         "minutes": round(seconds / 60, 1),
         "quick": bench.size.quick,
-        "server": bench.server.version(),
+        "server": " and ".join(on.version() for on in (bench.server, bench.postgres) if on),
         "environment": machine,
         "size": asdict(bench.size),
         "versions": {library.name: environments.version(library) for library in LIBRARIES},
         "packages": {name or "leaseq": environments.packages(name) for name in ENVIRONMENTS},
-        "targets": [_finite(target.json()) for target in TARGETS[suite](bench.records)],
+        "targets": [_finite(target.json()) for target in targets_of(suite, bench.records)],
         "failures": bench.failures,
         "records": [record.json() for record in bench.records],
     }

@@ -255,15 +255,17 @@ def _first_peer(
     return combined(function, *(part for part in parts if part))
 
 
-# -- TypeScript beside BullMQ on Node: ahead in each
+# -- TypeScript, Go and Rust beside libraries of the same language: ahead in each
 
 
-def node_targets(records: Sequence[Record]) -> list[Target]:
+def language_targets(records: Sequence[Record], pairs: Sequence[Pair]) -> list[Target]:
     """All of them, those that were not measured too."""
-    return [target for pair in ab_compare.NODE_PAIRS for target in _of_node(records, pair)]
+    return [target for pair in pairs for target in _of_language(records, pair)]
 
 
-def _of_node(records: Sequence[Record], pair: Pair) -> list[Target]:
+def _of_language(records: Sequence[Record], pair: Pair) -> list[Target]:
+    peer = BY_NAME[pair.other].title.partition(",")[0]
+
     def sliced(measure: str, figure: str) -> list[float]:
         return ratios(*_each_slice(records, measure, pair, figure))
 
@@ -271,7 +273,7 @@ def _of_node(records: Sequence[Record], pair: Pair) -> list[Target]:
         return ratios(*(by_repetition(records, measure, name, figure, case) for name in pair))
 
     def target(what: str, found: Sequence[float], *, at_least: bool) -> Target:
-        over = "over BullMQ" if at_least else "of BullMQ's"
+        over = f"over {peer}" if at_least else f"of {peer}'s"
         return target_of(f"{BY_NAME[pair.one].title}: {what}, {over}", 1.0, found, at_least=at_least)
 
     return [

@@ -164,3 +164,12 @@ def test_a_call_that_costs_over_two_percent_more_instructions_is_named() -> None
         "leaseq extend 1: not committed",
         "leaseq lease 1: 10,201 instead of 10,000 (+2.0%)",
     ]
+
+
+def test_instructions_that_the_floor_takes_as_well_are_the_machines() -> None:
+    committed = {"floor add 1": 10_000, "leaseq add 1": 20_000}
+    assert instructions.risen({"floor add 1": 10_300, "leaseq add 1": 21_000}, committed) == []
+    assert instructions.risen({"floor add 1": 10_300, "leaseq add 1": 21_100}, committed) == [
+        "leaseq add 1: 21,100 instead of 20,000 (+5.5%)"
+    ]
+    assert instructions.risen({"floor add 1": 9_000, "leaseq add 1": 20_400}, committed) == []

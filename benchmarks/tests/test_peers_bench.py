@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -18,15 +19,23 @@ from peers import __main__ as program
 from peers import environments, plan, report, results, targets
 from peers.bench import FULL, QUICK, Bench, Record, start_server
 from peers.libraries import JOBS, LIBRARIES
-from peers.measures import ab_compare, check, jobs
+from peers.measures import ab_compare, check, jobs, memory
+from peers.postgres import PostgresServer
 from peers.process_guard import in_session
 from peers.processes import AdapterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from peers.libraries import Library
+
 BENCHMARKS = Path(__file__).parents[1]
-OWN = [library.name for library in LIBRARIES if not library.is_peer]
+OWN = [
+    library.name
+    for library in LIBRARIES
+    if not library.is_peer and library.language not in environments.PROGRAMS
+]
+COMPILED = [library for library in LIBRARIES if library.language in environments.PROGRAMS]
 
 
 def planned(size: Any = FULL, *only: str, suite: str = "items") -> list[Any]:
@@ -41,6 +50,7 @@ def test_a_whole_run_ends_within_forty_minutes() -> None:
     assert 20 < plan.minutes(planned()) < 40
     assert plan.minutes(planned(QUICK)) < 10
     assert 3 < plan.minutes(planned(suite="jobs")) < 10
+    assert all(2 < plan.minutes(planned(suite=suite)) < 12 for suite in ab_compare.BY_LANGUAGE)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +79,17 @@ def test_a_target_without_records_is_not_judged_and_one_that_never_recovered_is_
     (target,) = [target for target in targets.targets(records) if target.met is not None]
     assert target.met is False
     assert "Infinity" not in json.dumps(results._finite(target.json()))
+
+
+def test_a_suite_of_a_language_judges_each_pair_by_its_slices() -> None:
+    def record(name: str, rate: float, case: str) -> Record:
+        slices = {"per_second": [rate, rate], "server_us": [1 / rate, 1 / rate]}
+        return Record(ab_compare.BULK, name, 1, {"slices": slices}, case)
+
+    of = [record(name, rate, "leaseq-go : river") for name, rate in (("leaseq-go", 30.0), ("river", 20.0))]
+    (target,) = [target for target in results.targets_of("go", of) if target.met is not None]
+    assert (target.name, target.value, target.met) == ("leaseq, Go: enqueue in bulk, over River", 1.5, True)
+    assert len(results.targets_of("go", of)) == 2 * len(results.targets_of("rust", of)) > 10
 
 
 def test_every_library_is_pinned_and_has_its_settings_with_a_reference() -> None:
@@ -127,6 +148,20 @@ def bench(server_name: str) -> Iterator[Bench]:
 def test_each_way_to_work_handles_every_item_once(bench: Bench, name: str) -> None:
     (record,) = check.check(bench, name)
     assert record.values == {"items": 2 * check.ITEMS}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("library", COMPILED, ids=lambda library: str(library.name))
+def test_each_compiled_adapter_handles_every_item_once(bench: Bench, library: Library) -> None:
+    environments.make_missing([library], print)
+    with contextlib.ExitStack() as stack:
+        if library.on_postgres:
+            bench.postgres = stack.enter_context(PostgresServer())
+            stack.callback(setattr, bench, "postgres", None)
+        (record,) = check.check(bench, library.name)
+        assert record.values == {"items": 2 * check.ITEMS}
+        (record,) = memory.memory(bench, library.name, 1)
+        assert 200 < record.values["bytes_waiting"] < 2_000
 
 
 @pytest.mark.slow

@@ -65,6 +65,7 @@ class Orders:
         results: whether handlers return their data, which is kept for a day; the producer can be asked for it.
         database: of the server, so that several libraries share one server and no key.
         server_pid: its process, 0 where nothing is asked of that.
+        postgres_port: of the PostgreSQL server on 127.0.0.1, for a library that works on it; 0 for others.
     """
 
     role: str
@@ -78,6 +79,7 @@ class Orders:
     results: bool = False
     database: int = 0
     server_pid: int = 0
+    postgres_port: int = 0
 
     @property
     def url(self) -> str:

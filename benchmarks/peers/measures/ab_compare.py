@@ -79,6 +79,15 @@ PAIRS: Final[dict[str, tuple[Pair, ...]]] = {
 
 NODE_PAIRS: Final = (Pair("leaseq-node", "bullmq-node"), Pair("leaseq-jobs-node", "bullmq-node"))
 """TypeScript beside TypeScript: items, and functions beside functions."""
+GO_PAIRS: Final = (
+    Pair("leaseq-go", "asynq"),
+    Pair("leaseq-jobs-go", "asynq"),
+    Pair("leaseq-go", "river"),
+    Pair("leaseq-jobs-go", "river"),
+)
+RUST_PAIRS: Final = (Pair("leaseq-rust", "apalis"), Pair("leaseq-jobs-rust", "apalis"))
+BY_LANGUAGE: Final = {"node": NODE_PAIRS, "go": GO_PAIRS, "rust": RUST_PAIRS}
+"""By suite."""
 
 
 def among(pairs: Sequence[Pair]) -> tuple[str, ...]:
@@ -119,13 +128,17 @@ class Side(Protocol):
 
 
 class Database:
-    """One of the server's databases, of one library."""
+    """One of the server's databases, of one library. A library on PostgreSQL has the whole server."""
 
     def __init__(self, bench: Bench, name: str, number: int) -> None:
         self.bench, self.library, self.number = bench, bench.library(name), number
+        self.server = bench.server_of(self.library)
 
     def empty(self) -> None:
         """Delete everything in it."""
+        if self.library.on_postgres:
+            self.server.delete_items()
+            return
         with redis.Redis.from_url(f"{self.bench.server.url}?db={self.number}") as client:
             client.flushdb()
 
@@ -145,7 +158,7 @@ class Enqueues:
 
     def slice(self) -> Slice:
         """Enqueue."""
-        server = self._database.bench.server
+        server = self._database.server
         before = server.cpu_usec()
         took = self._producer.enqueue(self._how, self._items)
         return Slice(self._items, took["seconds"], server.cpu_usec() - before, took["cpu"] * 1e6)
@@ -154,9 +167,15 @@ class Enqueues:
 class Works:
     """A worker process that is stopped between its slices, and a producer that fills its queue."""
 
-    def __init__(self, database: Database, stack: contextlib.ExitStack, handler: str = "count") -> None:
+    def __init__(
+        self, database: Database, stack: contextlib.ExitStack, handler: str = "count", *, slices: int = 1
+    ) -> None:
         bench, library = database.bench, database.library
-        self._server, self._secs, self._bulk = bench.server, bench.size.slice_secs, bool(library.bulk)
+        self._server, self._secs, self._bulk = (
+            database.server,
+            bench.size.slice_secs * slices,
+            bool(library.bulk),
+        )
         self._level = int(library.per_second * self._secs * DEPTH)
         self.filled = 0
         self.traces = stack.enter_context(Traces())
@@ -220,17 +239,18 @@ def steps_of(measure: str, pairs: Sequence[Pair]) -> Callable[[Bench, Sequence[s
             for pair in pairs:
                 if set(pair) & set(libraries):
                     run = partial(RUNS[measure], bench, measure, pair, repetition)
-                    yield Step(measure, tuple(pair), repetition, _secs(bench, measure), run, pair.case)
+                    yield Step(measure, tuple(pair), repetition, _secs(bench, measure, pair), run, pair.case)
 
     return steps
 
 
-def _secs(bench: Bench, measure: str) -> float:
+def _secs(bench: Bench, measure: str, pair: Pair) -> float:
     size = bench.size
     if measure == LATENCY:
         return 2.5 + 2 * (SHORT * size.slices + 1) * (size.turn_samples + WARM_UP) * 0.0065
     if measure == DRAIN:
-        return 2.5 + 2 * (size.slices + 1) * (size.slice_secs + 0.15)
+        secs = size.slice_secs * max(bench.library(name).slices for name in pair)
+        return 2.5 + 2 * (size.slices + 1) * (secs + 0.15)
     return 0.8 + 2 * (SHORT * size.slices + 1) * 0.12
 
 
@@ -255,7 +275,10 @@ def drain(bench: Bench, measure: str, pair: Pair, repetition: int) -> list[Recor
     """Both drain for the same time in each slice."""
     bench.empty()
     with contextlib.ExitStack() as stack:
-        sides = [Works(Database(bench, name, number), stack) for number, name in enumerate(pair)]
+        longest = max(bench.library(name).slices for name in pair)
+        sides = [
+            Works(Database(bench, name, number), stack, slices=longest) for number, name in enumerate(pair)
+        ]
         return _sliced(measure, pair, repetition, sides, bench.size.slices)
 
 

@@ -25,15 +25,15 @@ def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
 
 
 def memory(bench: Bench, name: str, repetition: int) -> list[Record]:
-    """The server's memory with items waiting, less that with one item, so that scripts do not count."""
+    """The server's memory, of PostgreSQL the bytes on disk, with items waiting, less that with one item, so that scripts do not count."""
     library, items = bench.library(name), bench.size.memory_items
-    how = "bulk" if library.bulk else "one"
+    how, server = "bulk" if library.bulk else "one", bench.server_of(library)
     bench.empty()
     with bench.producer(library) as producer:
         producer.enqueue(how, items)
-        bench.server.client.flushall()  # not its statistics: those of a command take 24 kB once it has been called
+        server.delete_items()
         producer.enqueue(how, 1, first=items)
-        almost_empty = bench.server.used_memory()
+        almost_empty = server.used_memory()
         producer.enqueue(how, items)
-        taken = (bench.server.used_memory() - almost_empty) / items
+        taken = (server.used_memory() - almost_empty) / items
     return [Record(MEMORY, name, repetition, {"bytes_waiting": round(taken, 1)})]
