@@ -93,7 +93,7 @@ pytest: setup ## quick tests of the Python client, worker, jobs and command line
 	$(PYTEST) --tier=quick
 
 .PHONY: pytest-slow
-pytest-slow: typescript-build ## tests that take longer, on one server
+pytest-slow: typescript-build go-build rust-build ## tests that take longer, on one server
 	$(PYTEST) --tier=slow
 
 .PHONY: pytest-servers
@@ -139,7 +139,7 @@ pytest-pythons: $(OTHER_PYTHONS:%=.pythons/%/.installed) servers-newest ## the s
 RANDOM_FAULTS := python/tests/fleets/test_random_faults.py
 
 .PHONY: pytest-nightly
-pytest-nightly: typescript-build ## the longest tests, on one server
+pytest-nightly: typescript-build go-build rust-build ## the longest tests, on one server
 	$(PYTEST) --tier=nightly --ignore=$(RANDOM_FAULTS)
 
 .PHONY: pytest-faults
@@ -165,14 +165,14 @@ typescript-build: $(NODE_MODULES)
 
 .PHONY: typescript-compat
 typescript-compat: typescript-build servers-newest $(COMPAT_MODULES) ## the npm package in Node 20 to 24, Bun, Deno, bundled, in CommonJS, and its types
-	tools/node.sh node --test --test-reporter=spec --test-concurrency=2 --test-timeout=180000 typescript/compat/compat.test.js typescript/compat/examples.test.js
+	tools/node.sh node --test --test-reporter=spec --test-concurrency=2 --test-timeout=600000 typescript/compat/compat.test.js typescript/compat/examples.test.js
 
 CARGO ?= $(firstword $(shell command -v cargo) $(HOME)/.cargo/bin/cargo)
 STATICCHECK ?= v0.8.2
 
 .PHONY: go
 go: servers-newest ## the Go client: gofmt, vet, staticcheck, its tests with the race detector on one server
-	unformatted=$$(tools/go.sh gofmt -l go); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
+	unformatted=$$(tools/go.sh gofmt -l go benchmarks/peers/go); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	cd go && ../tools/go.sh go vet ./...
 	cd go && ../tools/go.sh go run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	cd go && ../tools/go.sh go test -race -count=1 ./...
@@ -180,16 +180,17 @@ go: servers-newest ## the Go client: gofmt, vet, staticcheck, its tests with the
 .PHONY: rust
 rust: servers-newest ## the Rust client: rustfmt, clippy, its tests and those of its README on one server
 	cd rust && $(CARGO) fmt --all --check
+	cd benchmarks/peers/rust && $(CARGO) fmt --check -- --config-path $(CURDIR)/rust
 	cd rust && $(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
-	cd rust && $(CARGO) test --locked --workspace
+	cd rust && timeout 1200 $(CARGO) test --locked --workspace --all-features
 
 .PHONY: rust-build
-rust-build: # its adapter
+rust-build: # its adapter, and its part of the fleets
 	cd rust && $(CARGO) build --locked --workspace
 
 .PHONY: go-build
-go-build: setup # its adapter
-	cd go && ../tools/go.sh go build -o bin/adapter ./internal/adapter
+go-build: setup # its adapter, and its part of the fleets
+	cd go && ../tools/go.sh go build -o bin/ ./internal/adapter ./internal/fleetmember
 
 $(COMPAT_MODULES): typescript/compat/package-lock.json $(STAMP)
 	tools/node.sh npm --prefix typescript/compat ci --ignore-scripts --no-audit --no-fund
@@ -309,7 +310,7 @@ bench-count: setup servers-newest ## the server's instructions for each call, co
 	$(BIN)/python benchmarks/instructions.py --check
 
 .PHONY: bench-peers
-bench-peers: setup servers ## leaseq beside the libraries people would otherwise take, within 40 minutes; needs Node
+bench-peers: setup servers ## leaseq beside the libraries people would otherwise take, within 40 minutes; needs Node. PEERS_OPTIONS='--suite go' and others
 	cd benchmarks && ../$(BIN)/python -m peers $(PEERS_OPTIONS)
 
 # -- what is fetched

@@ -3,11 +3,13 @@
     python tools/run_steps.py NAME STEP[+STEP...] [STEP...]
 
 Steps joined by `+` run side by side, two at a time; what one of them printed is shown when it has ended, whole if it failed.
-The other steps run alone and print as they go. All steps run even if one fails. Exits with 1 if one failed.
+The other steps run alone and print as they go. All steps run even if one fails. Exits with 1 if one failed. A step that hangs
+is ended after 45 minutes, so that the table still tells which one it was.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -16,7 +18,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Final
 
+import psutil
+
 SIDE_BY_SIDE: Final = 2
+LIMIT_SECONDS: Final = 45 * 60
 
 
 @dataclass(frozen=True)
@@ -35,22 +40,30 @@ class StepResult:
         return f"  {self.step:<20} {self.seconds:6.0f} s  {word}"
 
 
-def run(step: str, *, captured: bool) -> StepResult:
-    """Run `make STEP`."""
+def run(step: str, *, captured: bool, limit: float = LIMIT_SECONDS) -> StepResult:
+    """Run `make STEP`, and kill what it started if it takes longer than the limit in seconds."""
     start = time.monotonic()
     # its own make: a jobserver of the one above would be for steps that run alone, too
     environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MFLAGS"}}
-    done = subprocess.run(
+    made = subprocess.Popen(
         ["make", "--no-print-directory", step],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE if captured else None,
         stderr=subprocess.STDOUT if captured else None,
         text=True,
         errors="replace",
-        check=False,
         env=environment,
     )
-    return StepResult(step, time.monotonic() - start, done.returncode, done.stdout or "")
+    try:
+        output, _ = made.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        started = psutil.Process(made.pid).children(recursive=True)
+        made.kill()  # first: it would print that they were killed, and end with 2
+        for each in started:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+        output, _ = made.communicate()
+    return StepResult(step, time.monotonic() - start, made.returncode, output or "")
 
 
 def run_group(steps: list[str]) -> list[StepResult]:

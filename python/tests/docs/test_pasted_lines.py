@@ -244,6 +244,13 @@ def test_the_way_in_of_the_administrator(deployed: PageServer) -> None:
     assert done.stdout == "admin\n"
 
 
+def test_the_lines_about_users(tmp_path: Path) -> None:
+    """They print what the servers of the other tests take."""
+    first, second = shell(block("docs/deployment.md", "sh", "leaseq acl").text, tmp_path, {}).splitlines()
+    assert first.startswith("ACL SETUSER shop reset on >CHANGE-ME ~leaseq:* -@all ")
+    assert second.startswith("user producer reset on >CHANGE-ME ~leaseq:{orders}:* ~leaseq:queues -@all ")
+
+
 @pytest.mark.slow
 def test_the_lines_about_completion(tmp_path: Path) -> None:
     text = block("docs/cli.md", "sh").text

@@ -57,6 +57,7 @@ BLOCKS: Final = {
         "user default ": RESTART,
         "replicaof ": "docs/test_deployment.py::test_a_replica_follows_with_the_lines_of_the_page",
         "[Unit]": f"{PASTED}the_worker_of_the_unit",
+        "leaseq acl": f"{PASTED}the_lines_about_users",
         "**/.git": "docs/test_deployment.py::test_the_dockerignore_keeps_what_the_images_need",
         "FROM ": f"{PASTED}the_worker_of_the_containers",
         "services:": f"{PASTED}the_server_of_the_compose_file",

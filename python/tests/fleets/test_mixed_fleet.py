@@ -1,4 +1,4 @@
-"""Producers, workers and cleaners in Python and TypeScript on one queue, killed at any moment: nothing is lost, and nothing
+"""Producers, workers and cleaners in Python, TypeScript, Go and Rust on one queue, killed at any moment: nothing is lost, and nothing
 is completed twice.
 
 The clients are driven as actors of the conformance suite, so that every call and its answer are known, and a call whose actor
@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 import redis
 from support import adapters, servers
+from support.leases import expire_leases
 
 from leaseq_conformance.adapter_process import AdapterProcess, Answer
 from leaseq_conformance.adapter_protocol import b64, unb64
-from leaseq_conformance.scenarios.key_inspector import NEXT_DUE
 
 ITEMS = 300
 BATCH = 6
 KILLS = 12
 PREFIX = "leaseq:{fleet}:fleet:"
-LANGUAGES = ("python_sync", "python_aio", "typescript")
+CLIENTS = tuple(adapters.FLEET)
 
 
 pytestmark = pytest.mark.typescript
@@ -45,7 +45,7 @@ class Member:
         self._actor = self._start()
 
     def _start(self) -> AdapterProcess:
-        actor = AdapterProcess(self.language, adapters.COMMANDS[self.language], self._url)
+        actor = AdapterProcess(self.language, adapters.FLEET[self.language], self._url)
         actor.open("q", "fleet").ok  # noqa: B018
         return actor
 
@@ -134,17 +134,6 @@ class Fleet:
                 assert repairs == {}, "a healthy queue was repaired"
 
 
-EXPIRE = f"""
-for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZADD', KEYS[1], 'XX', 1, id) end
-if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('SETRANGE', KEYS[2], {NEXT_DUE}, string.rep('\\0', 8)) end
-"""
-
-
-def expire_leases(client: redis.Redis) -> None:
-    """Every lease is over now, also those of live workers."""
-    client.eval(EXPIRE, 2, PREFIX + "leased", PREFIX + "state")
-
-
 @pytest.fixture
 def fleet(own_server: servers.StartServer) -> Iterator[tuple[Fleet, redis.Redis]]:
     server = own_server()
@@ -157,14 +146,14 @@ def fleet(own_server: servers.StartServer) -> Iterator[tuple[Fleet, redis.Redis]
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_both_languages_on_one_queue_under_kills(fleet: tuple[Fleet, redis.Redis]) -> None:
+def test_all_languages_on_one_queue_under_kills(fleet: tuple[Fleet, redis.Redis]) -> None:
     fleet_run, client = fleet
     chance = random.Random(4)
     ids = [f"i{number}" for number in range(ITEMS)]
-    producers = [fleet_run.member(language) for language in ("python_sync", "typescript")]
-    workers = [fleet_run.member(language) for language in (*LANGUAGES, "typescript")]
-    cleaners = [fleet_run.member(language) for language in ("python_aio", "typescript")]
-    with ThreadPoolExecutor(16) as pool:
+    producers = [fleet_run.member(language) for language in CLIENTS]
+    workers = [fleet_run.member(language) for language in CLIENTS]
+    cleaners = [fleet_run.member(language) for language in CLIENTS]
+    with ThreadPoolExecutor(3 * len(CLIENTS)) as pool:
         producing = [
             pool.submit(fleet_run.produce, member, ids[place :: len(producers)])
             for place, member in enumerate(producers)
@@ -179,12 +168,12 @@ def test_both_languages_on_one_queue_under_kills(fleet: tuple[Fleet, redis.Redis
                 due = kill * ITEMS // (2 * KILLS)
                 servers.wait_until(lambda due=due: sum(fleet_run.calls.values()) >= due, 120)  # type: ignore[misc]
                 chance.choice(fleet_run.members).kill()
-                expire_leases(client)
+                expire_leases(client, [PREFIX])
             for future in producing:
                 future.result(120)
 
             def nothing_left() -> bool:
-                expire_leases(client)
+                expire_leases(client, [PREFIX])
                 return client.hlen(PREFIX + "items") == 0
 
             servers.wait_until(nothing_left, 120)
@@ -198,4 +187,4 @@ def test_both_languages_on_one_queue_under_kills(fleet: tuple[Fleet, redis.Redis
     # nothing is lost: added items are completed, and a worker got that reply or may have got it
     completed_ids = {item_id for item_id, count in fleet_run.completed.items() if count}
     assert fleet_run.added - completed_ids <= fleet_run.completed_perhaps
-    assert {language for language in LANGUAGES if fleet_run.calls[language]} == set(LANGUAGES)
+    assert {language for language in CLIENTS if fleet_run.calls[language]} == set(CLIENTS)

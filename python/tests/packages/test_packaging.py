@@ -112,6 +112,12 @@ def test_the_metadata_says_what_a_user_needs(wheel: Path) -> None:
     assert [each.split("<")[0].split(">")[0] for each in core] == ["hiredis", "redis"]
 
 
+@pytest.mark.parametrize("package", ["go", "rust", "typescript"])
+def test_each_package_has_the_license(package: str) -> None:
+    """A registry shows no documentation of a package without one."""
+    assert (ROOT / package / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
 def test_the_sdist_holds_the_protocol_too(unpacked: Path) -> None:
     """A packager finds the specification, the scripts and the tests beside the client."""
     for name in (
