@@ -129,6 +129,10 @@ class ItemInfo:
     error: str
 
 
+WAITS = frozenset({"ready", "delayed", "leased"})
+"""States from which an outcome may come."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of an item: the result or failure that is kept of it, else its state.
@@ -155,6 +159,11 @@ class Outcome:
     def finished(self) -> bool:
         """True if there is an outcome: a result or a failure."""
         return self.state in {"result", "failure"}
+
+    @property
+    def pending(self) -> bool:
+        """True if an outcome can still come: the item is there, may be completed, and keeps its outcome."""
+        return self.keep > 0 and self.state in WAITS
 
     @property
     def error(self) -> str | None:

@@ -16,7 +16,7 @@ from leaseq.jobs.errors import BadEnvelopeError, JobCancelled, JobFailed, Result
 from leaseq.jobs.failure import Failure
 from leaseq.jobs.job_state import JobState
 from leaseq.jobs.serializer import Serializer
-from leaseq.results import ItemInfo, Outcome
+from leaseq.results import WAITS, ItemInfo, Outcome
 
 Status = Literal["delayed", "ready", "running", "retrying", "succeeded", "failed", "cancelled", "unknown"]
 """The status of a job, see `JobInfo.status`."""
@@ -29,10 +29,6 @@ _STATUS: dict[str, Status] = {
     "failure": "failed",
     "dead": "failed",
 }
-
-
-WAITS = frozenset({"ready", "delayed", "leased"})
-"""States from which an outcome may come."""
 
 
 class JobSnapshot(NamedTuple):

@@ -99,7 +99,7 @@ def test_a_call_passes_few_functions(found: dict[str, list[str]]) -> None:
         "complete": (16, 7),
         "release": (16, 7),
         "enqueue": (17, 10),
-        "result": (21, 10),
+        "result": (22, 11),
         "run": (59, 18),
         "run in the loop": (53, 18),
     }

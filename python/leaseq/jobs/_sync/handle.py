@@ -12,7 +12,8 @@ from leaseq.jobs.clients import Clients
 from leaseq.jobs.current_job import current
 from leaseq.jobs.envelope import Result
 from leaseq.jobs.errors import ResultNotKept
-from leaseq.jobs.info import WAITS, JobInfo, Status
+from leaseq.jobs.info import JobInfo, Status
+from leaseq.results import WAITS
 
 T = TypeVar("T")
 

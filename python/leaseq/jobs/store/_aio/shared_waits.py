@@ -9,7 +9,6 @@ from leaseq import commands, flows
 from leaseq._aio import concurrency
 from leaseq._aio.queue import WorkQueue
 from leaseq.durations import Duration, deadline_after
-from leaseq.jobs.info import WAITS
 from leaseq.results import Outcome
 
 DIRECT: Final = 16
@@ -35,7 +34,7 @@ class _Wait:
         replaced = self.is_known and outcome.created not in {0, self.latest.created}
         self.latest = Outcome(self.id, "absent", 0, 0, 0, 0, b"") if replaced else outcome
         self.is_known = True
-        self.is_over = self.latest.state not in WAITS or not self.latest.keep
+        self.is_over = not self.latest.pending
 
 
 class SharedWaits:
@@ -58,7 +57,7 @@ class SharedWaits:
         try:
             (outcome,) = await self.queue.executor.run(commands.outcome(self.queue.keys, [job_id]))
             left = over - concurrency.now()
-            if outcome.state in WAITS and outcome.keep and left > 0:
+            if outcome.pending and left > 0:
                 return await self.queue.outcome(job_id, timeout=None if left == math.inf else left)
             return outcome
         finally:

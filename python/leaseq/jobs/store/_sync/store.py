@@ -18,10 +18,10 @@ from leaseq.commands.additions import Options
 from leaseq.errors import LeaseqError
 from leaseq.item import Item
 from leaseq.jobs import envelope, job_state
-from leaseq.jobs.info import WAITS, JobSnapshot
+from leaseq.jobs.info import JobSnapshot
 from leaseq.jobs.job_state import JobState
 from leaseq.jobs.options import DAY
-from leaseq.results import ListState, Outcome
+from leaseq.results import WAITS, ListState, Outcome
 
 MAX_QUEUES = 1000
 """Queues that are kept for the next call: a program may use a name for each of its users."""
