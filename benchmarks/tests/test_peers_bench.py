@@ -151,6 +151,7 @@ def test_each_way_to_work_handles_every_item_once(bench: Bench, name: str) -> No
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1500)  # the first run compiles with all optimisations
 @pytest.mark.parametrize("library", COMPILED, ids=lambda library: str(library.name))
 def test_each_compiled_adapter_handles_every_item_once(bench: Bench, library: Library) -> None:
     environments.make_missing([library], print)
