@@ -72,7 +72,7 @@ class Cleaner:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             listen = f"127.0.0.1:{free.getsockname()[1]}"
-        self._url = f"http://{listen}"
+        self.url = f"http://{listen}"
         self._process = GuardedProcess([str(PROGRAM), "--url", url, "--listen", listen], Path.cwd())
         while not self._is_ready():
             self.check()
@@ -85,7 +85,7 @@ class Cleaner:
 
     def _is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self._url}/readyz", timeout=10):  # noqa: S310 (its own address)
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=10):  # noqa: S310 (its own address)
                 return True
         except OSError:
             return False
@@ -106,7 +106,7 @@ class Cleaner:
 
     def metric(self, name: str) -> float:
         """Return a metric of the cleaner, summed over all labels."""
-        with urllib.request.urlopen(f"{self._url}/metrics", timeout=10) as answer:  # noqa: S310 (its own address)
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as answer:  # noqa: S310 (its own address)
             families = text_string_to_metric_families(answer.read().decode())
         return sum(sample.value for family in families for sample in family.samples if sample.name == name)
 

@@ -27,6 +27,7 @@ FILES = (
     "registry.py",
     "route.py",
     "sentinels.py",
+    "survey.py",
     "topology.py",
     "pending_call.py",
     "blocking.py",

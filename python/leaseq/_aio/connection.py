@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import math
 import select
+from collections.abc import Sequence
 from typing import Any, Self, TypeVar, cast
 
 import redis
@@ -170,6 +171,11 @@ class Connection(ReplyStream):
             self._arrival_secs += arrival_secs(len(packed))
         if self._is_full:
             await self._drain()
+
+    async def send_all(self, packed: Sequence[bytes]) -> None:
+        """Send commands, packed, together, as `send`."""
+        await self.send_packed(b"".join(packed))
+        self.pending_replies += len(packed) - 1
 
     async def _drain(self) -> None:
         """Wait until the server takes more in, within the time limit of bytes that flow (LQ-CLIENT-19)."""

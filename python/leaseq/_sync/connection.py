@@ -5,7 +5,7 @@ import math
 import select
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -195,6 +195,11 @@ class Connection:
                 self._send_rest(packed, sent)
         except OSError as error:
             raise self._broken("writing to", error) from error
+
+    def send_all(self, packed: Sequence[bytes]) -> None:
+        """Send commands, packed, together."""
+        self.send_packed(b"".join(packed))
+        self.pending_replies += len(packed) - 1
 
     def _send_rest(self, packed: bytes, sent: int) -> None:
         """Send what the server did not take in at once, within the time limit of bytes that flow (LQ-CLIENT-19)."""

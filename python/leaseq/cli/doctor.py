@@ -1,10 +1,10 @@
 """The command `leaseq doctor`: runs the checks of `leaseq.doctor` and shows their findings."""
 
-import dataclasses
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.table import Table
+from rich.text import Text
 
 from leaseq import access_rules
 from leaseq.cli import output
@@ -12,9 +12,14 @@ from leaseq.cli.exit_codes import ExitCode
 from leaseq.cli.server import Server, on_server
 
 if TYPE_CHECKING:
-    from leaseq.doctor import Report
+    from collections.abc import Sequence
+
+    from leaseq.doctor import Finding, Report
 
 _STYLES: Final = {"ok": "green", "advice": "yellow", "unknown": "magenta", "problem": "bold red"}
+
+MAX_LISTED_QUEUES: Final = 10
+"""Queues that are listed with what they pass, at most."""
 
 
 @click.command()
@@ -54,24 +59,36 @@ def doctor(
         found = registry.queues(client) if every else []
         report = checks.doctor(client, [*queues, *found], group=group, role=role)
     if as_json:
-        output.document([dataclasses.asdict(finding) for finding in report.findings])
+        output.document([_record(finding) for finding in report.findings])
     else:
-        output.show(render(report))
+        output.show_rows(("", "check", "about", "found"), rows(report.findings))
         output.line(summary(report))
     return ExitCode.DONE if report.healthy else ExitCode.NO
 
 
-def render(report: "Report") -> Table:
-    """Return a table of the findings, each with its advice below it."""
-    from rich.text import Text
+def rows(findings: "Sequence[Finding]") -> list[tuple[object, ...]]:
+    """Return the rows of a table: each finding, with its advice below it. With many queues, checks that they passed are counted."""
+    from leaseq.doctor.examination import QUEUE_CHECKS
 
-    rows: list[tuple[object, ...]] = []
-    for finding in report.findings:
-        style = _STYLES[finding.status]
-        rows.append((Text(finding.status, style=style), finding.check, finding.about, finding.found))
+    many = sum(finding.check in QUEUE_CHECKS for finding in findings) > MAX_LISTED_QUEUES * len(QUEUE_CHECKS)
+    passed: Counter[str] = Counter()
+    listed: list[tuple[object, ...]] = []
+    for finding in findings:
+        if many and finding.status == "ok" and finding.check in QUEUE_CHECKS:
+            passed[finding.check] += 1
+            continue
+        listed.append((_status(finding.status), finding.check, finding.about, finding.found))
         if finding.do:
-            rows.append(("", "", "", f"→ {finding.do}"))
-    return output.table(("", "check", "about", "found"), rows)
+            listed.append(("", "", "", f"→ {finding.do}"))
+    return [*listed, *((_status("ok"), check, f"{count} queues", "") for check, count in passed.items())]
+
+
+def _status(status: str) -> Text:
+    return Text(status, style=_STYLES[status])
+
+
+def _record(finding: "Finding") -> dict[str, str]:
+    return {name: getattr(finding, name) for name in ("check", "about", "status", "found", "do")}
 
 
 def summary(report: "Report") -> str:

@@ -11,6 +11,8 @@ _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 def plain(text: str) -> str:
     """The text with control characters written out: an id must not move the cursor, nor add a line to a list."""
+    if text.isprintable():
+        return text
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
         for char in text

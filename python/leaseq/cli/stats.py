@@ -15,8 +15,10 @@ from leaseq.cli import formatting, output
 from leaseq.cli.live_stats import LiveStats
 from leaseq.cli.params import duration
 from leaseq.cli.server import on_queue, stats_of
+from leaseq.keys import RegisteredQueue
 from leaseq.results import STATES
 
+_FIELDS: Final = tuple(field.name for field in dataclasses.fields(QueueStats))
 _MIN_INTERVAL: Final = 0.1  # seconds between two looks, at least
 
 
@@ -74,9 +76,9 @@ def _watch(queue: WorkQueue, samples: Iterator[QueueStats], *, as_json: bool) ->
             output.line(f"{formatting.moment(sample.now)}  {counts}{', PAUSED' if sample.paused else ''}")
 
 
-def as_dict(queue: WorkQueue, stats: QueueStats) -> dict[str, Any]:
+def as_dict(queue: WorkQueue | RegisteredQueue, stats: QueueStats) -> dict[str, Any]:
     """For JSON: the fields of QueueStats, times in seconds, beside the queue's name and group."""
-    return {"queue": queue.name, "group": queue.group, **dataclasses.asdict(stats)}
+    return {"queue": queue.name, "group": queue.group, **{name: getattr(stats, name) for name in _FIELDS}}
 
 
 def render(stats: QueueStats) -> Table:

@@ -1,13 +1,11 @@
 """Queues: whether they can be read, are near a limit, and whether a worker or cleaner looks after them."""
 
-import struct
-from typing import Final, get_args
+from typing import Final
 
-from leaseq._sync.queue import WorkQueue
 from leaseq.doctor.clock import STEP_SECS
 from leaseq.doctor.finding import Verdict, advice, ok, problem
+from leaseq.doctor.sight import QueueSight
 from leaseq.errors import FormatError, WrongKeyTypeError
-from leaseq.results import ListState
 
 NEARLY_FULL: Final = 0.9
 """The part of max_items from which on producers are about to be refused."""
@@ -18,18 +16,11 @@ OVERDUE_SECS: Final = 10.0
 WAITING_SECS: Final = 10.0
 """A worker that waits leases an item at once."""
 
-_CLOCK: Final = struct.Struct("<2xd")
-"""The clock in `state` (spec/02-data.md)."""
 
-
-def format_(queue: WorkQueue) -> Verdict:
+def format_(queue: QueueSight) -> Verdict:
     """Return whether this version can read the queue, and nothing else has written to its keys."""
     try:
-        queue.stats()
-        for state in get_args(ListState):
-            ids = [entry.id for entry in queue.list_items(state, limit=1).items]
-            if state != "kept":
-                queue.inspect_items(ids)
+        queue.require_readable()
     except FormatError as error:
         return problem(
             str(error),
@@ -40,12 +31,9 @@ def format_(queue: WorkQueue) -> Verdict:
     return ok("can be read")
 
 
-def clock_steps(queue: WorkQueue) -> Verdict:
+def clock_steps(queue: QueueSight) -> Verdict:
     """The queue remembers the latest time the server ever told it: a server's clock that is behind it was set back."""
-    # first what the queue knows, then the time: the other way round a busy queue would be ahead
-    last_clock = _last_clock(queue)
-    now = queue.stats().now
-    back = last_clock - now
+    back = queue.clock - queue.stats.now
     if back > STEP_SECS:
         return problem(
             f"the server's clock was set back by {back:.1f} s since the queue was last used: leases and delays last"
@@ -55,18 +43,9 @@ def clock_steps(queue: WorkQueue) -> Verdict:
     return ok("the server's clock has not gone back")
 
 
-def _last_clock(queue: WorkQueue) -> float:
-    """The queue's clock in seconds since 1970, 0 where it has none."""
-    state: bytes | None = queue.executor.execute("GET", queue.keys.key("state"))
-    if state is None or len(state) < _CLOCK.size:
-        return 0.0
-    clock: float = _CLOCK.unpack_from(state)[0]
-    return clock / 1_000_000
-
-
-def limits(queue: WorkQueue) -> Verdict:
+def limits(queue: QueueSight) -> Verdict:
     """A queue that holds as many items as it may refuses producers."""
-    stats = queue.stats()
+    stats = queue.stats
     held_count = stats.items - stats.dead
     if not stats.max_items:
         return ok(f"{held_count} items, no limit")
@@ -79,17 +58,15 @@ def limits(queue: WorkQueue) -> Verdict:
     return ok(found)
 
 
-def overdue(queue: WorkQueue) -> Verdict:
+def overdue(queue: QueueSight) -> Verdict:
     """Leases that ended and items that are due wait for a worker or a cleaner to see to them."""
-    stats = queue.stats()
+    stats = queue.stats
     if not stats.overdue and not stats.due:
         return ok("nothing is overdue")
-    states: list[ListState] = ["leased"] if stats.overdue else []
-    states += ["delayed"] if stats.due else []
-    heads = [entry for state in states for entry in queue.list_items(state, limit=1).items]
-    # a worker or cleaner may have handled them by now
-    oldest = min((entry.time for entry in heads), default=stats.now)
-    overdue_secs = stats.now - oldest
+    heads = [queue.heads.get("leased", stats.now)] if stats.overdue else []
+    heads += [queue.heads.get("delayed", stats.now)] if stats.due else []
+    # a worker or cleaner may have handled them by now: then the first is not late
+    overdue_secs = max(0.0, stats.now - min(heads))
     counts = [f"{stats.overdue} leases are over"] if stats.overdue else []
     counts += [f"{stats.due} delayed items are due"] if stats.due else []
     found = f"{' and '.join(counts)}, for up to {overdue_secs:.0f} s"
@@ -105,9 +82,9 @@ def overdue(queue: WorkQueue) -> Verdict:
     )
 
 
-def waiting(queue: WorkQueue) -> Verdict:
+def waiting(queue: QueueSight) -> Verdict:
     """Items that are ready while nothing is leased."""
-    stats = queue.stats()
+    stats = queue.stats
     if not stats.ready or stats.leased or stats.paused or stats.waited <= WAITING_SECS:
         return ok("no item waits for a first worker")
     return advice(
@@ -116,9 +93,9 @@ def waiting(queue: WorkQueue) -> Verdict:
     )
 
 
-def places(queue: WorkQueue) -> Verdict:
+def places(queue: QueueSight) -> Verdict:
     """Each item is in one state. An item that a crash or another program left in no state is never leased."""
-    stats = queue.stats()
+    stats = queue.stats
     placed = stats.ready + stats.delayed + stats.leased + stats.dead
     if placed == stats.items:
         return ok("each item has its state")
@@ -129,9 +106,9 @@ def places(queue: WorkQueue) -> Verdict:
     )
 
 
-def dead(queue: WorkQueue) -> Verdict:
+def dead(queue: QueueSight) -> Verdict:
     """Dead letters wait for a person."""
-    count = queue.stats().dead
+    count = queue.stats.dead
     if not count:
         return ok("no dead letters")
     return advice(
@@ -139,8 +116,8 @@ def dead(queue: WorkQueue) -> Verdict:
     )
 
 
-def paused(queue: WorkQueue) -> Verdict:
+def paused(queue: QueueSight) -> Verdict:
     """A forgotten pause stops all workers."""
-    if queue.stats().paused:
+    if queue.stats.paused:
         return advice("paused: nothing is leased", "resume() when the reason for the pause is gone")
     return ok("not paused")

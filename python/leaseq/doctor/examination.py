@@ -1,13 +1,12 @@
 """Making all checks: of the client, of each server, of each queue."""
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
 import redis
 
-from leaseq._sync.queue import WorkQueue
+from leaseq._sync.server_handle import ServerHandle
 from leaseq.doctor import (
     cleaning,
     clock,
@@ -22,11 +21,12 @@ from leaseq.doctor import (
 from leaseq.doctor.finding import Finding, Report, Verdict, unknown
 from leaseq.doctor.node import PROBE_QUEUE, Node, address
 from leaseq.doctor.retries import retries
+from leaseq.doctor.sight import Client, QueueSight, look
 from leaseq.errors import BadArgumentError, LeaseqError, from_connection
 from leaseq.keys import QueueKeys, RegisteredQueue
 
 ServerCheck = Callable[[Node], Verdict]
-QueueCheck = Callable[[WorkQueue], Verdict]
+QueueCheck = Callable[[QueueSight], Verdict]
 
 SERVER_CHECKS: Final[dict[str, ServerCheck]] = {
     "version": server.version,
@@ -60,8 +60,6 @@ CHECKS: Final = ("retries", *ROLE_CHECKS, *SERVER_CHECKS, *QUEUE_CHECKS)
 SLOTS: Final = 16384
 """Names to try in a cluster: enough that each node with more than a few slots gets one."""
 
-Client = redis.Redis | redis.RedisCluster
-
 
 def doctor(
     client: Client,
@@ -81,25 +79,21 @@ def doctor(
     """
     if role not in permissions.ROLES:
         raise BadArgumentError(f"the role is one of {', '.join(permissions.ROLES)}, and not {role!r}")
-    opened = [_opened(queue, client, group) for queue in queues]
+    named = [
+        QueueKeys(*queue) if isinstance(queue, RegisteredQueue) else QueueKeys(queue, group)
+        for queue in queues
+    ]
     findings = [_finding("retries", "client", partial(retries, client))]
-    for node in _nodes(client, [queue.group for queue in opened]):
+    for node in _nodes(client, [keys.group for keys in named]):
         findings += [
             _finding(name, node.name, partial(check, node, role)) for name, check in ROLE_CHECKS.items()
         ]
         findings += [_finding(name, node.name, partial(check, node)) for name, check in SERVER_CHECKS.items()]
-    for queue in opened:
-        with contextlib.closing(queue):
-            findings += [
-                _finding(name, f"queue {queue.name}", partial(check, queue))
-                for name, check in QUEUE_CHECKS.items()
-            ]
+    with ServerHandle(client, "the queues", "doctor(client)"):
+        for queue in look(client, named):
+            about = f"queue {queue.name}"
+            findings += [_finding(name, about, partial(check, queue)) for name, check in QUEUE_CHECKS.items()]
     return Report(tuple(findings))
-
-
-def _opened(queue: str | RegisteredQueue, client: Client, group: str | None) -> WorkQueue:
-    name, group = queue if isinstance(queue, RegisteredQueue) else (queue, group)
-    return WorkQueue(name, client, group=group)
 
 
 def _finding(name: str, about: str, check: Callable[[], Verdict]) -> Finding:
