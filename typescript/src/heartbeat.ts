@@ -126,7 +126,9 @@ export class Heartbeater {
   ): Heartbeat {
     const leaseName = leaseNameOf(keys, token);
     this.#heartbeats.get(leaseName)?.stop();
-    const heartbeat = new Heartbeat(lease, onLost, () => this.#heartbeats.delete(leaseName));
+    const heartbeat: Heartbeat = new Heartbeat(lease, onLost, () => {
+      if (this.#heartbeats.get(leaseName) === heartbeat) this.#heartbeats.delete(leaseName);
+    });
     this.#heartbeats.set(leaseName, heartbeat);
     if (this.#closed) heartbeat.stop();
     return heartbeat;

@@ -69,11 +69,6 @@ export class Reporter {
     this.#tracing = tracing;
   }
 
-  /** Whether that hook is there. */
-  wants(name: keyof Hooks): boolean {
-    return this.#hooks[name] !== undefined;
-  }
-
   /** Calls one hook. */
   emit<Name extends keyof Hooks>(name: Name, ...args: Parameters<NonNullable<Hooks[Name]>>): void {
     const hook = this.#hooks[name] as ((...args: unknown[]) => unknown) | undefined;

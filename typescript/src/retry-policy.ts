@@ -71,7 +71,9 @@ export class RetryPolicy {
     if (error instanceof Release && error.uncounted) {
       return { ...kept, ...UNCOUNTED, ...delayed(error.delay ?? 0) };
     }
-    const isFinal = error instanceof DeadLetter || this.#deadLetterOn.some((kind) => error instanceof kind);
+    // What the handler asks for goes before a class that it is of.
+    const isFinal =
+      error instanceof DeadLetter || (!isVerdict && this.#deadLetterOn.some((kind) => error instanceof kind));
     if (isFinal || attempt >= this.#maxAttempts) return { ...kept, dead: true };
     const delay = error instanceof Release ? error.delay : undefined;
     return { ...kept, ...delayed(delay ?? this.#backoff(attempt)) };

@@ -62,6 +62,8 @@ export interface Settings {
   readonly policy: RetryPolicy;
   readonly hooks: Hooks;
   readonly announce: boolean;
+  /** How many of its first queues stay the first ones if it is fair. Default: 0. */
+  readonly urgentQueues?: number;
   /** Default: a new one. */
   readonly id?: string;
   /** Called before the first lease; again if the server is away. */

@@ -16,7 +16,7 @@ import type { LeaseOptions } from "./wait-targets.js";
 import { checkGrace, type Settings } from "./worker-settings.js";
 
 /**
- * How long to wait for an item while the outage may last. A server that refuses writes refuses the block, not the lease of an
+ * How long to wait for an item while the outage may last, and at first: later refusals are not of its first calls (LQ-WORK-14). A server that refuses writes refuses the block, not the lease of an
  * empty queue: the time must leave some for the block when connections are new and the server is far.
  */
 const PROBE_MS = 1000;
@@ -177,7 +177,7 @@ export class Worker {
       }
       try {
         await this.#prepare();
-        await this.#lease(free, health.isAway ? PROBE_MS : Number.POSITIVE_INFINITY);
+        await this.#lease(free, health.isAway || !this.#hasLeased ? PROBE_MS : Number.POSITIVE_INFINITY);
         failures = 0;
         this.#hasLeased = true;
         health.callWorked();
@@ -234,10 +234,12 @@ export class Worker {
 
   /** The queues in the order to lease from. */
   #nextQueues(): readonly Queue[] {
-    const queues = this.#queues;
-    if (!this.#settings.fair || queues.length === 1) return queues;
+    const { fair, urgentQueues = 0 } = this.#settings;
+    const urgent = this.#queues.slice(0, urgentQueues);
+    const queues = this.#queues.slice(urgentQueues);
+    if (!fair || queues.length === 1) return this.#queues;
     const first = this.#turn++ % queues.length;
-    return [...queues.slice(first), ...queues.slice(0, first)];
+    return [...urgent, ...queues.slice(first), ...queues.slice(0, first)];
   }
 
   /** Runs an item. */

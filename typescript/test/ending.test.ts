@@ -167,6 +167,22 @@ describe("close", { concurrency: false }, () => {
   });
 });
 
+describe("a heartbeat in place of an earlier one", { concurrency: false }, () => {
+  test("ends with its item, also if the earlier one is stopped afterwards", async () => {
+    await client.queue("q").add({ id: "a", data: "" });
+    const item = await client.queue("q").lease({ duration: 90 });
+    const earlier = item?.heartbeat();
+    item?.heartbeat();
+    earlier?.stop();
+    const held = item?.deadline ?? 0;
+    await until(() => (item?.deadline ?? 0) > held);
+    assert.equal(await item?.complete(), true);
+    proxy.sent = "";
+    await new Promise((resolve) => setTimeout(resolve, 90));
+    assert.deepEqual([proxy.sent, item?.lostSignal.aborted], ["", false]);
+  });
+});
+
 describe("nothing is left", { concurrency: false }, () => {
   test("of failed calls: no timer for each", async () => {
     await items();

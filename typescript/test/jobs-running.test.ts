@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Cancellation } from "../src/index.js";
+import { BadArgumentError, Cancellation } from "../src/index.js";
 import {
   App,
   Arguments,
@@ -113,6 +113,134 @@ describe("the time limit of a job", { concurrency: false }, () => {
     await until(async () => (await stuck.status()) === "running");
     assert.equal(await (await quick.enqueue()).result(), "done");
     await assert.rejects(stuck.result(), { type: "JobTimeout" });
+  });
+});
+
+describe("the end of an attempt", { concurrency: false }, () => {
+  const hour = 3_600_000;
+
+  test("is late though the function let no timer fire, whatever it throws then", async () => {
+    const busy = jobs.app.define("busy", { retries: 0, timeLimit: 10, deadLetterOn: [TypeError] }, () => {
+      for (const end = performance.now() + 30; performance.now() < end; );
+      throw new TypeError("another");
+    });
+    jobs.work();
+    await assert.rejects((await busy.enqueue()).result(), { type: "JobTimeout" });
+  });
+
+  test("in time aborts no signal afterwards", async () => {
+    const signals: AbortSignal[] = [];
+    const quick = jobs.app.define("quick", { retries: 0, timeLimit: 20 }, (fails: boolean, { signal }) => {
+      signals.push(signal);
+      if (fails) throw new Error("no");
+    });
+    const worker = jobs.work();
+    await (await quick.enqueue(false)).result();
+    await assert.rejects((await quick.enqueue(true)).result(), JobFailed);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await worker.close({ force: true });
+    assert.deepEqual(
+      signals.map(({ aborted }) => aborted),
+      [false, false],
+    );
+  });
+
+  test("is what the function asks for, whatever class that is of and however long its backoff", async () => {
+    const options = { backoff: hour, deadLetterOn: [Error] };
+    const ask = jobs.app.define("ask", options, (delay: number | null, { attempt }) => {
+      if (attempt === 1) throw new Release("later", delay === null ? {} : { delay });
+      return attempt;
+    });
+    jobs.work();
+    assert.equal(await (await ask.enqueue(0)).result(), 2);
+    const [own, long] = await jobs.app.enqueueMany([ask.call(null), ask.call(2 * hour)]);
+    for (const [handle, hours] of [
+      [own, 1],
+      [long, 2],
+    ] as const) {
+      await until(async () => (await handle?.status()) === "retrying");
+      const { time } = await jobs.app.queue().inspect(handle?.id ?? "");
+      assert.equal(Math.round((time / 1000 - Date.now()) / hour), hours);
+    }
+  });
+
+  test("waits for the first delay also if that is longer than the longest", async () => {
+    const fail = jobs.app.define("fail", { backoff: { first: 4 * hour } }, () => {
+      throw new Error("no");
+    });
+    jobs.work();
+    const handles = await jobs.app.enqueueMany([
+      fail.call(),
+      fail.call(undefined, { backoff: { first: 4 * hour } }),
+    ]);
+    for (const handle of handles) {
+      await until(async () => (await handle.status()) === "retrying");
+      const delay = (await jobs.app.queue().inspect(handle.id)).time / 1000 - Date.now();
+      assert.ok(delay > 1.9 * hour && delay <= 4 * hour, `${delay}`);
+    }
+  });
+
+  test("is reported to hooks and the log with the error of the function", async () => {
+    const error = new RangeError("no");
+    const fail = jobs.app.define("fail", { retries: 1, backoff: [0] }, () => {
+      throw error;
+    });
+    const seen: unknown[] = [];
+    jobs.work(jobs.app, {
+      hooks: {
+        ended: (item, _ms, thrown) => seen.push(`ended ${item.attempt}`, thrown === error),
+        released: (item, delay, text) =>
+          seen.push(`released ${item.attempt} ${delay} ${text?.split("\n", 1)}`),
+        deadLettered: (item, text) => seen.push(`dead ${item.attempt} ${text?.split("\n", 1)}`),
+      },
+    });
+    await assert.rejects((await fail.enqueue(undefined, { id: "a" })).result(), JobFailed);
+    await until(() => jobs.logged.length === 2);
+    const text = "RangeError: no";
+    assert.deepEqual(seen, ["ended 1", true, `released 1 0 ${text}`, "ended 2", true, `dead 2 ${text}`]);
+    const item = 'leaseq worker: item "a" of default, attempt';
+    assert.deepEqual(jobs.logged, [
+      `${item} 1, failed and goes back for 0 ms: ${text}`,
+      `${item} 2, failed and is dead: ${text}`,
+    ]);
+  });
+
+  test("of a job that keeps no result is known while it is dead, and takes any result", async () => {
+    const free = jobs.app.define("free", { keep: 0, retries: 0 }, (fails: boolean) => {
+      if (fails) throw new RangeError("no");
+      return new Map(); // JSON cannot hold it
+    });
+    jobs.work();
+    const [dead, done] = await jobs.app.enqueueMany([free.call(true), free.call(false)]);
+    await until(async () => (await dead?.status()) === "failed");
+    await assert.rejects(dead?.result() ?? Promise.resolve(), {
+      type: "RangeError",
+      reason: "no",
+      attempt: 1,
+    });
+    await until(async () => (await done?.status()) === "unknown");
+    assert.equal((await jobs.app.queue().stats()).get("dead"), 1);
+  });
+
+  test("of a job in place of another ends the wait for that one, of many that wait", async () => {
+    const echo = jobs.app.define("echo", (input: number) => input);
+    const calls = Array.from({ length: 17 }, (_, index) =>
+      echo.call(index, { id: `n${index}`, delay: hour }),
+    );
+    const handles = await jobs.app.enqueueMany(calls);
+    const last = handles.pop();
+    const blocked = handles.map((handle) => assert.rejects(handle.result(), JobCancelled));
+    await until(async () => /blocked_clients:16/.test(await jobs.raw.info("clients")));
+    const polled = assert.rejects(last?.result({ timeout: 10_000 }) ?? Promise.resolve(), ResultNotKept);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const data = (await jobs.raw.hgetBuffer(jobs.key("items"), "n16")) ?? "";
+    await Promise.all([
+      jobs.app.queue().remove(["n16"]),
+      jobs.app.queue().add({ id: "n16", data, keep: hour, delay: hour }),
+    ]);
+    await polled;
+    for (const handle of handles) await handle.cancel();
+    await Promise.all(blocked);
   });
 });
 
@@ -353,6 +481,102 @@ describe("a chain", { concurrency: false }, () => {
       await assert.rejects(jobs.app.handle(id).result(), { name: "JobFailed", attempt: 1 }, id);
     }
     assert.equal((await jobs.app.queue().outcome("x")).state, "absent");
+  });
+
+  test("takes no id and no time for a later job", () => {
+    const { fetch, total } = shop();
+    const chain = jobs.app.chain(fetch.call("x"));
+    for (const options of [{ id: "a" }, { at: 5 }, { at: new Date() }] as object[]) {
+      assert.throws(() => chain.next(total, options, new Arguments()), BadArgumentError);
+    }
+  });
+
+  test("can be gone on with in two ways, and enqueued again, each time as another one", async () => {
+    const { fetch, total, text } = shop();
+    const start = jobs.app.chain(fetch.call("x")).next(total, {}, new Arguments());
+    const chains = [start, start.next(text), start.next(total, {}, new Arguments([1])), start];
+    const handles = [];
+    for (const chain of chains) handles.push(await chain.enqueue());
+    assert.deepEqual(
+      handles.map(({ stages }) => stages.length),
+      [2, 3, 3, 2],
+    );
+    assert.equal(new Set(handles.map(({ stages }) => stages[0]?.id)).size, 4);
+  });
+
+  test("has one timeout for all its jobs", async () => {
+    const slow = jobs.app.define("slow", () => new Promise<number>((resolve) => setTimeout(resolve, 60, 1)));
+    jobs.work();
+    const chain = await jobs.app
+      .chain(slow.call())
+      .next(
+        jobs.app.define("next", (input: number) => input),
+        { delay: 3_600_000 },
+      )
+      .enqueue();
+    const last = chain.stages[1];
+    let left: number | undefined;
+    if (last)
+      last.result = async (options) => {
+        left = options?.timeout;
+        return "waited";
+      };
+    assert.equal(await chain.result({ timeout: 60_000 }), "waited");
+    assert.ok(left !== undefined && left > 0 && left <= 59_950, `${left}`);
+  });
+
+  test("of an id that was used forgets the notes beside all its jobs, in their queues", async () => {
+    const { fetch, total, text } = shop();
+    const chain = jobs.app
+      .chain(fetch.call("x", { id: "a" }))
+      .next(total, {}, new Arguments())
+      .next(text);
+    const notes = ["job", "cancelled"].flatMap((note) => [
+      jobs.key(`${note}:a`),
+      jobs.key(`${note}:a/1`),
+      jobs.key(`${note}:a/2`, "texts"),
+    ]);
+    for (const note of notes) await jobs.raw.set(note, "{}");
+    await chain.enqueue();
+    assert.equal(await jobs.raw.exists(...notes), 0);
+    for (const note of notes) await jobs.raw.set(note, "{}");
+    await chain.enqueue(); // it is there already
+    assert.equal(await jobs.raw.exists(...notes), 6);
+  });
+
+  test("passes the options of each job on, and says when it was due", async () => {
+    const times = jobs.app.define("times", { timeLimit: 5000 }, (_: unknown, context) => [
+      context.due - context.enqueued,
+      context.attempt,
+    ]);
+    const more = { delay: 30, timeLimit: 70, backoff: [1, 2], description: "for people", expires: 1000 };
+    const chain = await jobs.app
+      .chain(times.call(undefined, { delay: 20, retries: 9 }))
+      .next(times, { ...more, retries: 2, attempt: 2 })
+      .next(times)
+      .enqueue();
+    const id = chain.stages[0]?.id ?? "";
+    assert.equal((await jobs.app.queue().inspect(id)).maxAttempts, 10);
+    const { then } = JSON.parse((await jobs.raw.hget(jobs.key("items"), id)) ?? "");
+    const job = {
+      v: 1,
+      function: "times",
+      attempt: 2,
+      timeout: 70,
+      delays: [1, 2],
+      description: "for people",
+    };
+    assert.deepEqual(then[0].job, job);
+    assert.deepEqual(then[0].add, { delay: 30, max_attempts: 2, expires_in: 1030, keep: 86_400_000 });
+    assert.deepEqual(then[1].job, { v: 1, function: "times" });
+    jobs.work();
+    await chain.result();
+    const results = await Promise.all(chain.stages.map((stage) => stage.result()));
+    assert.deepEqual(results, [
+      [20, 1],
+      [30, 2],
+      [0, 1],
+    ]);
   });
 
   test("takes the result in MessagePack", async () => {

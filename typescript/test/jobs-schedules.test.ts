@@ -3,7 +3,6 @@ import { describe, test } from "node:test";
 import { BadArgumentError } from "../src/index.js";
 import { App, type Missed } from "../src/jobs/index.js";
 import type { ScheduleState } from "../src/jobs/schedule.js";
-import { CronTimetable, IntervalTimetable } from "../src/jobs/timetable.js";
 import { JobFixture } from "./job-fixture.js";
 import { until } from "./server.js";
 
@@ -15,13 +14,13 @@ const serverTime = async (): Promise<number> =>
   Math.floor(((await jobs.app.queue().stats()).get("now") ?? 0) / 1000);
 const ofSchedules = () => jobs.app.queue("default.cron");
 
-async function state(name: string): Promise<ScheduleState> {
-  return JSON.parse((await jobs.raw.hget(jobs.key("items", "default.cron"), name)) ?? "null");
+async function state(name: string, queue = "default.cron"): Promise<ScheduleState> {
+  return JSON.parse((await jobs.raw.hget(jobs.key("items", queue), name)) ?? "null");
 }
 
 /** Adds the item of a schedule as an earlier worker left it, due now. */
-async function leave(name: string, data: Partial<ScheduleState>): Promise<void> {
-  await ofSchedules().add({ id: name, data: JSON.stringify({ v: 1, ...data }), maxAttempts: 0 });
+async function leave(name: string, data: Partial<ScheduleState>, queue = "default"): Promise<void> {
+  await jobs.app.queue(`${queue}.cron`).add({ id: name, data: JSON.stringify({ v: 1, ...data }), maxAttempts: 0 });
 }
 
 /** Resolves when the schedule has had a turn after `before`. */
@@ -221,6 +220,85 @@ describe("a schedule", { concurrency: false }, () => {
     assert.equal(await (await jobs.app.schedules.trigger("count")).result(), 17);
   });
 
+  test("of one name in two queues are two, which are listed, paused and triggered by their queue", async () => {
+    const seen: string[] = [];
+    const report = jobs.app.define("report", (_: undefined, { id, queue }) => {
+      seen.push(`${queue} ${id.split(":", 1)}`);
+    });
+    const queues = ["default", "p", "q"];
+    for (const queue of ["p", "q"]) {
+      jobs.app.every(report, HOUR, { queue });
+      await leave("report", { until: (await serverTime()) - HOUR }, queue);
+    }
+    jobs.work(jobs.app, { queues });
+    for (const queue of ["p", "q"]) await until(() => seen.includes(`${queue} cron`));
+    const { schedules } = jobs.app;
+    await assert.rejects(schedules.pause("report"), /no schedule "report" in queue default.cron/);
+    await schedules.pause("report", "q");
+    const paused = async (queue: string) =>
+      (await schedules.list(queue)).map((each) => [each.name, each.queue, each.paused]);
+    assert.deepEqual(await paused("p"), [["report", "p", false]]);
+    assert.deepEqual(await paused("q"), [["report", "q", true]]);
+    assert.deepEqual(await schedules.list(), []); // of the queues of the App and its functions
+    const triggered = await schedules.trigger("report", "q");
+    await triggered.result();
+    assert.equal(seen.filter((line) => line === `q ${triggered.id}`).length, 1);
+    await schedules.resume("report", "q");
+    assert.deepEqual(await paused("q"), [["report", "q", false]]);
+  });
+
+  test("is found by its name in the queue of its function", async () => {
+    const report = jobs.app.define("report", { queue: "reports" }, () => "ran");
+    jobs.app.every(report, HOUR, { keep: undefined });
+    jobs.work();
+    await until(async () => (await jobs.app.schedules.list()).length === 1);
+    assert.equal((await state("report", "reports.cron")).job?.add?.keep, undefined);
+    await jobs.app.schedules.pause("report");
+    assert.equal(await jobs.raw.sismember(jobs.key("paused", "reports.cron"), "report"), 1);
+    const handle = await jobs.app.schedules.trigger("report");
+    assert.deepEqual([handle.queue, await handle.result()], ["reports", "ran"]);
+    await jobs.app.schedules.resume("report");
+    assert.equal(await jobs.raw.scard(jobs.key("paused", "reports.cron")), 0);
+  });
+
+  test("has its turn before any job, also of a fair worker (LQ-JOB-62)", async () => {
+    const leased: string[] = [];
+    const report = jobs.app.define("report", () => {});
+    for (const name of ["a", "b"]) {
+      jobs.app.cron(report, "0 0 1 1 *", { name });
+      await leave(name, { until: (await serverTime()) - HOUR });
+    }
+    const calls = ["default", "other", "default", "other"].map((queue) => report.call(undefined, { queue }));
+    await jobs.app.enqueueMany(calls);
+    jobs.work(jobs.app, {
+      queues: ["default", "other"],
+      concurrency: 1,
+      fair: true,
+      hooks: { leased: ([item]) => leased.push(item?.queue.name ?? "") },
+    });
+    await until(() => leased.length === 6);
+    assert.deepEqual(leased.slice(0, 2), ["default.cron", "default.cron"]);
+    assert.ok(
+      ["default,other,default,other", "other,default,other,default"].includes(leased.slice(2).join()),
+    );
+  });
+
+  test("starts when an outage ends in which its worker was started", async () => {
+    let ticks = 0;
+    const tick = jobs.app.define("tick", () => {
+      ticks += 1;
+    });
+    jobs.app.every(tick, 50);
+    await jobs.raw.config("SET", "min-replicas-to-write", "1");
+    try {
+      jobs.work();
+      await until(() => jobs.logged.some((line) => line.includes("away")));
+    } finally {
+      await jobs.raw.config("SET", "min-replicas-to-write", "0");
+    }
+    await until(() => ticks > 1);
+  });
+
   test("that makes no sense is refused", () => {
     const report = jobs.app.define("report", (_: unknown) => {});
     const far = jobs.app.define("far", { queue: "x".repeat(96) }, () => {});
@@ -248,52 +326,5 @@ describe("a schedule", { concurrency: false }, () => {
       assert.throws(schedule, BadArgumentError, String(schedule));
     }
     assert.throws(() => jobs.app.every(report, 1000, { name: "a", input: new Date() }), /of class Date/);
-  });
-});
-
-describe("a line of crontab", () => {
-  /** The slots of a line between two times, in UTC. */
-  function slots(line: string, zone: string, from: string, to: string): string[] {
-    const found: string[] = [];
-    for (const slot of new CronTimetable(line, zone).after(Date.parse(from))) {
-      if (slot > Date.parse(to)) break;
-      found.push(new Date(slot).toISOString().slice(5, 16));
-    }
-    return found;
-  }
-  const berlin = (line: string, from: string, to: string) =>
-    slots(line, "Europe/Berlin", `2026-${from}:00Z`, `2026-${to}:00Z`);
-
-  test("that names hours has a slot for each local time when the clock is set forward (LQ-JOB-40)", () => {
-    assert.deepEqual(berlin("30 2 * * *", "03-27T12:00", "03-30T12:00"), [
-      "03-28T01:30",
-      "03-29T01:00",
-      "03-30T00:30",
-    ]);
-    assert.deepEqual(berlin("0,30 2,3 * * *", "03-29T00:00", "03-29T12:00"), ["03-29T01:00", "03-29T01:30"]);
-  });
-
-  test("that names hours has one slot for two equal times when the clock is set back (LQ-JOB-40)", () => {
-    assert.deepEqual(berlin("30 2 * * *", "10-24T12:00", "10-26T12:00"), ["10-25T00:30", "10-26T01:30"]);
-    assert.deepEqual(berlin("30 2 * * *", "10-25T00:45", "10-25T12:00"), []);
-  });
-
-  test("for every hour has a slot whenever the clock shows a time of the line (LQ-JOB-41)", () => {
-    assert.equal(berlin("*/15 * * * *", "03-29T00:00", "03-29T02:00").length, 8);
-    assert.equal(berlin("*/15 0-23 * * *", "10-25T00:00", "10-25T02:00").length, 8);
-    assert.deepEqual(berlin("30 * * * *", "10-24T23:59", "10-25T02:00"), ["10-25T00:30", "10-25T01:30"]);
-    assert.deepEqual(berlin("0 30 * * * *", "03-29T00:00", "03-29T02:00"), ["03-29T00:30", "03-29T01:30"]);
-  });
-
-  test("in a zone that is changed by half an hour", () => {
-    const lordHowe = (from: string, to: string) => slots("15 2 * * *", "Australia/Lord_Howe", from, to);
-    assert.deepEqual(lordHowe("2026-10-03T12:00:00Z", "2026-10-04T00:00:00Z"), ["10-03T15:30"]);
-    assert.deepEqual(lordHowe("2026-04-04T12:00:00Z", "2026-04-05T00:00:00Z"), ["04-04T15:45"]);
-  });
-
-  test("an interval has its slots at its multiples", () => {
-    const timetable = new IntervalTimetable(700);
-    const slots = timetable.after(1400);
-    assert.deepEqual([slots.next().value, slots.next().value, timetable.rule], [2100, 2800, "every 0.7 s"]);
   });
 });

@@ -1,80 +1,24 @@
-// The life of an item in a worker, and how a worker ends: signals, time limits, retries, dead letters, hooks, the log.
+// The life of an item in a worker, and how a worker ends: signals, time limits, retries, dead letters, results.
 import assert from "node:assert/strict";
-import { after, before, beforeEach, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Redis } from "ioredis";
 import {
   BadArgumentError,
-  Cancellation,
   Client,
   DeadLetter,
   exponentialBackoff,
   type Handler,
-  type Hooks,
-  type Logger,
   type Queue,
   Release,
   type WorkerOptions,
 } from "../src/index.js";
-import { FaultProxy, Server, until } from "./server.js";
+import { toSettings } from "../src/worker-settings.js";
+import { FaultProxy, until } from "./server.js";
+import { WorkerFixture, whyAborted } from "./worker-fixture.js";
 
 const LONG_MS = 60_000;
-let server: Server;
-let raw: Redis;
-let client: Client;
-let queue: Queue;
-/** Hooks that were called, with the item's id. */
-let called: string[];
-/** What was logged. */
-let lines: string[];
-const logger: Logger = {
-  info: (text) => lines.push(`info ${text}`),
-  warn: (text) => lines.push(`warn ${text}`),
-  error: (text) => lines.push(`error ${text}`),
-};
-const hooks: Hooks = {
-  leased: (items) => called.push(`leased ${items.length}`),
-  started: ({ id }) => called.push(`started ${id}`),
-  ended: ({ id }, _ms, error) => called.push(`ended ${id}${error ? " with an error" : ""}`),
-  completed: ({ id }) => called.push(`completed ${id}`),
-  released: ({ id }, delay, error) => called.push(`released ${id} ${delay} ${error}`),
-  deadLettered: ({ id }, error) => called.push(`deadLettered ${id} ${error}`),
-  lost: ({ id }) => called.push(`lost ${id}`),
-  progress: ({ id }, value) => called.push(`progress ${id} ${value}`),
-  serverAway: () => called.push("serverAway"),
-  serverBack: () => called.push("serverBack"),
-};
-
-before(async () => {
-  server = await Server.start();
-  raw = server.raw();
-});
-beforeEach(async () => {
-  await client?.close();
-  await raw.flushall();
-  client = new Client({ path: server.path }, { logger });
-  queue = client.queue("q");
-  called = [];
-  lines = [];
-});
-after(async () => {
-  await client.close();
-  raw.disconnect();
-  await server.end();
-});
-
-const add = (...ids: string[]) => queue.add(ids.map((id) => ({ id, data: "" })));
-const worker = (handler: Handler, options: WorkerOptions = {}) =>
-  client.worker(queue, handler, { announce: false, hooks, ...options });
-
-/** Resolves with why the signal of a handler was aborted. */
-const whyAborted = (signal: AbortSignal): Promise<string> =>
-  new Promise((resolve) => {
-    signal.addEventListener("abort", () => {
-      assert.ok(signal.reason instanceof Cancellation);
-      resolve(signal.reason.why);
-    });
-  });
+const fixture = WorkerFixture.inThisFile();
+const { add, called, lines, worker } = fixture;
 
 describe("a handler's signal", { concurrency: false }, () => {
   test("is aborted when its lease is lost; what it returns is sent, what it throws is not", async () => {
@@ -83,7 +27,7 @@ describe("a handler's signal", { concurrency: false }, () => {
     const ours = worker(
       async (_item, { signal }) => {
         const aborted = whyAborted(signal);
-        await queue.remove(["a"]);
+        await fixture.queue.remove(["a"]);
         reasons.push(await aborted);
       },
       { duration: 150 },
@@ -109,7 +53,7 @@ describe("a handler's signal", { concurrency: false }, () => {
     );
     assert.equal(await ours.run(), 0);
     assert.deepEqual(reasons, ["late"]);
-    const { state, attempt, error } = await queue.inspect("a");
+    const { state, attempt, error } = await fixture.queue.inspect("a");
     assert.deepEqual([state, attempt], ["delayed", 1]);
     assert.match(error.toString(), /longer than 50 ms/);
   });
@@ -131,7 +75,10 @@ describe("a handler's signal", { concurrency: false }, () => {
     assert.equal(await ours.run(), 0);
     await until(() => reasons.length === 2);
     assert.deepEqual(reasons, ["stopping", "stop"]);
-    assert.deepEqual([(await queue.inspect("a")).state, (await queue.inspect("a")).attempt], ["ready", 0]);
+    assert.deepEqual(
+      [(await fixture.queue.inspect("a")).state, (await fixture.queue.inspect("a")).attempt],
+      ["ready", 0],
+    );
   });
 
   test("stopping may have many listeners without a warning", async () => {
@@ -156,6 +103,39 @@ describe("a handler's signal", { concurrency: false }, () => {
   });
 });
 
+describe("the time limit of a handler that ended", { concurrency: false }, () => {
+  test("aborts nothing afterwards, and leaves no timer", async () => {
+    await add("a", "b");
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+    const before = timers();
+    const signals: AbortSignal[] = [];
+    const ours = worker(
+      ({ id }, { signal }) => {
+        signals.push(signal);
+        if (id.toString() === "a") throw new Error("no");
+        ours.stop();
+      },
+      { timeLimit: LONG_MS, backoff: LONG_MS },
+    );
+    assert.equal(await ours.run(), 1);
+    await until(() => timers() <= before, 3000);
+    const other = worker(
+      (_item, { signal }) => {
+        signals.push(signal);
+        other.stop();
+      },
+      { timeLimit: 20 },
+    );
+    await add("c");
+    await other.run();
+    await sleep(40);
+    assert.deepEqual(
+      signals.map(({ aborted }) => aborted),
+      [false, false, false],
+    );
+  });
+});
+
 describe("a handler that never ends", { concurrency: false }, () => {
   test("frees its slot behind its time limit, and its item is not held", async () => {
     await add("a", "b");
@@ -170,7 +150,7 @@ describe("a handler that never ends", { concurrency: false }, () => {
     );
     assert.equal(await ours.run(), 1);
     assert.deepEqual(seen, ["a", "b"]);
-    assert.equal((await queue.inspect("a")).state, "delayed");
+    assert.equal((await fixture.queue.inspect("a")).state, "delayed");
   });
 
   test("does not keep a worker that is closed with force, which leaves no timer", async () => {
@@ -184,7 +164,10 @@ describe("a handler that never ends", { concurrency: false }, () => {
     await ours.close({ force: true });
     await waiting;
     assert.equal(await ran, 0);
-    assert.deepEqual([(await queue.inspect("a")).state, (await queue.inspect("a")).attempt], ["ready", 0]);
+    assert.deepEqual(
+      [(await fixture.queue.inspect("a")).state, (await fixture.queue.inspect("a")).attempt],
+      ["ready", 0],
+    );
     await until(() => timers() <= before, 3000);
   });
 });
@@ -228,7 +211,7 @@ describe("a handler that fails", { concurrency: false }, () => {
         throw error;
       }, options);
       assert.equal(await ours.run(), 0);
-      const info = await queue.inspect("a");
+      const info = await fixture.queue.inspect("a");
       assert.deepEqual([info.state, info.error.toString()], [state, text]);
       assert.equal(lines.filter((line) => line.includes('"a" of q, attempt 1,')).length, lines.length);
     });
@@ -241,7 +224,63 @@ describe("a handler that fails", { concurrency: false }, () => {
       throw new Release("", { uncounted: true });
     });
     await ours.run();
-    assert.deepEqual([(await queue.inspect("a")).state, (await queue.inspect("a")).attempt], ["ready", 0]);
+    assert.deepEqual(
+      [(await fixture.queue.inspect("a")).state, (await fixture.queue.inspect("a")).attempt],
+      ["ready", 0],
+    );
+  });
+
+  test("by what it asks for goes back so, whatever class that is of and however long the backoff", async () => {
+    await add("counted", "uncounted", "later");
+    const verdicts: Record<string, Release> = {
+      counted: new Release("", { delay: 0 }),
+      uncounted: new Release("", { uncounted: true }),
+      later: new Release("", { uncounted: true, delay: LONG_MS }),
+    };
+    const ours = worker(
+      ({ id }) => {
+        if (fixture.calls("started").length === 3) ours.stop();
+        throw verdicts[id.toString()];
+      },
+      { backoff: LONG_MS, deadLetterOn: [Error], concurrency: 3 },
+    );
+    await ours.run();
+    const found = await fixture.queue.inspect(Object.keys(verdicts));
+    assert.deepEqual(
+      found.map(({ state, attempt }) => [state, attempt]),
+      [
+        ["ready", 1],
+        ["ready", 0],
+        ["delayed", 0],
+      ],
+    );
+  });
+
+  test("at attempt 25 is dead, and with maxAttempts 0 never is", async () => {
+    await add("a");
+    const attempted = async (count: number) => {
+      for (let attempt = 0; attempt < count; attempt += 1) {
+        await (await fixture.queue.lease({ duration: LONG_MS }))?.release();
+      }
+    };
+    await attempted(23);
+    const once = async (options: WorkerOptions) => {
+      const ours = worker(() => {
+        ours.stop();
+        throw new Error("no");
+      }, options);
+      await ours.run();
+      return (await fixture.queue.inspect("a")).state;
+    };
+    assert.equal(await once({ backoff: 0 }), "ready"); // 24
+    assert.equal(await once({ backoff: 0 }), "dead");
+    await fixture.queue.remove(["a"]);
+    await add("a");
+    await attempted(25);
+    assert.equal(await once({ backoff: 0, maxAttempts: 0 }), "ready");
+    assert.equal(await once({ backoff: () => Number.NaN, maxAttempts: 0 }), "delayed"); // 27
+    const [, delay] = /^released a (\d+)/.exec(called.at(-1) ?? "") ?? [];
+    assert.ok(Number(delay) >= 150_000 && Number(delay) <= 300_000, called.at(-1));
   });
 
   test("waits longer from attempt to attempt, by default", async () => {
@@ -267,8 +306,8 @@ describe("a handler that fails", { concurrency: false }, () => {
 
   test("too often before, without an end, is dead and not run", async () => {
     await add("a");
-    await queue.lease({ duration: 1 });
-    await until(async () => (await queue.stats()).get("overdue") === 1);
+    await fixture.queue.lease({ duration: 1 });
+    await until(async () => (await fixture.queue.stats()).get("overdue") === 1);
     const ours = worker(() => assert.fail("it was run"), { maxAttempts: 1 });
     const ran = ours.run();
     await until(() => called.some((call) => call.startsWith("deadLettered a leased 2 times")));
@@ -288,18 +327,18 @@ describe("a result", { concurrency: false }, () => {
   ];
   for (const [returned, content] of results) {
     test(`${content} of an item that keeps it is kept`, async () => {
-      await queue.add({ id: "a", data: "", keep: LONG_MS });
+      await fixture.queue.add({ id: "a", data: "", keep: LONG_MS });
       const ours = worker(() => {
         ours.stop();
         return returned;
       });
       assert.equal(await ours.run(), 1);
-      assert.equal((await queue.outcome("a")).content.toString(), content);
+      assert.equal((await fixture.queue.outcome("a")).content.toString(), content);
     });
   }
 
   test("that cannot be written is a failure, unless nothing is kept", async () => {
-    await queue.add([
+    await fixture.queue.add([
       { id: "a", data: "", keep: LONG_MS },
       { id: "b", data: "" },
     ]);
@@ -308,12 +347,12 @@ describe("a result", { concurrency: false }, () => {
       return 1n;
     });
     assert.equal(await ours.run(), 1);
-    assert.match((await queue.inspect("a")).error.toString(), /BigInt/);
+    assert.match((await fixture.queue.inspect("a")).error.toString(), /BigInt/);
   });
 
   test("that the queue refuses fails its item, and none that ended in the same moment", async () => {
-    await queue.configure({ maxData: 10 });
-    await queue.add(["a", "b", "c"].map((id) => ({ id, data: "", keep: LONG_MS })));
+    await fixture.queue.configure({ maxData: 10 });
+    await fixture.queue.add(["a", "b", "c"].map((id) => ({ id, data: "", keep: LONG_MS })));
     let running = 0;
     let release = () => {};
     const all = new Promise<void>((resolve) => {
@@ -330,85 +369,8 @@ describe("a result", { concurrency: false }, () => {
     await until(() => called.filter((line) => /^(completed|deadLettered)/.test(line)).length === 3);
     await ours.close();
     assert.equal(await ran, 2);
-    const states = (await queue.outcome(["a", "b", "c"])).map(({ state }) => state);
+    const states = (await fixture.queue.outcome(["a", "b", "c"])).map(({ state }) => state);
     assert.deepEqual(states, ["result", "failure", "result"]);
-  });
-});
-
-describe("hooks and the log", { concurrency: false }, () => {
-  test("see the life of each item, in order", async () => {
-    await add("a");
-    const ours = worker(
-      ({ attempt }, { progress }) => {
-        progress(50);
-        if (attempt === 1) throw new Error("not yet");
-        ours.stop();
-      },
-      { backoff: 0 },
-    );
-    assert.equal(await ours.run(), 1);
-    const once = ["leased 1", "started a", "progress a 50"];
-    const failed = [...once, "ended a with an error", "released a 0 Error: not yet"];
-    assert.deepEqual(called, [...failed, ...once, "ended a", "completed a"]);
-    assert.deepEqual(lines, ['warn leaseq worker: item "a" of q, attempt 1, failed and goes back for 0 ms:']);
-  });
-
-  test("call an item dead after its last attempt", async () => {
-    await queue.add({ id: "a", data: "", maxAttempts: 1 });
-    const ours = worker(
-      () => {
-        ours.stop();
-        throw new Error("not this time");
-      },
-      { backoff: 50 },
-    );
-    await ours.run();
-    assert.deepEqual(lines, ['error leaseq worker: item "a" of q, attempt 1, failed and is dead:']);
-  });
-
-  test("that fail, in any way, change nothing and are logged; so is a logger that fails", async () => {
-    await add("a", "b");
-    const failing: Hooks = {
-      leased: () => Promise.reject(new Error("of the hook")),
-      completed: () => {
-        throw new Error("of the hook");
-      },
-    };
-    const failingLogger = () => {
-      throw new Error("of the logger");
-    };
-    const itsClient = new Client(
-      { path: server.path },
-      { logger: { info: failingLogger, warn: failingLogger, error: () => Promise.reject(failingLogger) } },
-    );
-    let runs = 0;
-    const options = { announce: false, hooks: failing };
-    const itsWorker = itsClient.worker(
-      itsClient.queue("q"),
-      () => void (++runs === 2 && itsWorker.stop()),
-      options,
-    );
-    assert.equal(await itsWorker.run(), 2);
-    await itsClient.close();
-  });
-
-  test("report an outage once, and its end", async () => {
-    const proxy = await new FaultProxy(server.path).open();
-    const itsClient = new Client({ path: proxy.path }, { logger });
-    const itsWorker = itsClient.worker(itsClient.queue("q"), () => {}, { announce: false, hooks });
-    const ran = itsWorker.run();
-    await until(() => proxy.sent.includes("BLPOP"));
-    await raw.config("SET", "min-replicas-to-write", "1");
-    proxy.cut();
-    await until(() => called.includes("serverAway"));
-    await raw.config("SET", "min-replicas-to-write", "0");
-    await until(() => called.includes("serverBack"));
-    await itsWorker.close();
-    await ran;
-    await itsClient.close();
-    proxy.close();
-    assert.deepEqual(called, ["serverAway", "serverBack"]);
-    assert.equal(lines.length, 2);
   });
 });
 
@@ -421,8 +383,8 @@ describe("a worker", { concurrency: false }, () => {
     await until(() => called.includes("started a"));
     await first[Symbol.asyncDispose]();
     assert.equal(await ran, 1);
-    await client[Symbol.asyncDispose]();
-    await assert.rejects(queue.stats());
+    await fixture.client[Symbol.asyncDispose]();
+    await assert.rejects(fixture.queue.stats());
   });
 
   test("that is closed with a timeout gives back what still runs", async () => {
@@ -432,8 +394,91 @@ describe("a worker", { concurrency: false }, () => {
     await until(() => called.includes("started a"));
     await ours.close({ timeout: 50 });
     assert.equal(await ran, 0);
-    assert.equal((await queue.inspect("a")).state, "ready");
+    assert.equal((await fixture.queue.inspect("a")).state, "ready");
     assert.throws(() => worker(() => {}, { grace: -1 }), BadArgumentError);
+  });
+
+  test("has the defaults of its page", () => {
+    const { policy: _policy, ...settings } = toSettings({ duration: undefined, announce: undefined });
+    assert.deepEqual(settings, {
+      duration: 30_000,
+      concurrency: 1,
+      fair: false,
+      timeLimit: undefined,
+      grace: 25_000,
+      hooks: {},
+      announce: true,
+    });
+  });
+
+  test("leaves handlers a grace time that is longer than a timer can be", async () => {
+    for (const close of ["stop", "close"]) {
+      await add(close);
+      let end = () => {};
+      const ours = worker(
+        async (_item, { signal }) => {
+          await new Promise<void>((resolve) => (end = resolve));
+          assert.equal(signal.aborted, false);
+        },
+        { grace: 2 ** 31 },
+      );
+      const ran = ours.run();
+      await until(() => called.includes(`started ${close}`));
+      if (close === "stop") ours.stop();
+      else void ours.close({ timeout: 2 ** 31 });
+      await sleep(30);
+      end();
+      assert.equal(await ran, 1);
+    }
+  });
+
+  test("gives back at once what still runs when its client is closed", async () => {
+    await add("a");
+    const why: string[] = [];
+    const ours = worker(
+      (_item, { signal }) => {
+        whyAborted(signal).then((reason) => why.push(reason));
+        return new Promise(() => {});
+      },
+      { grace: Number.POSITIVE_INFINITY },
+    );
+    const ran = ours.run();
+    await until(() => called.includes("started a"));
+    await fixture.client.close();
+    assert.equal(await ran, 0);
+    assert.deepEqual(why, ["stop"]);
+    assert.equal(await fixture.raw.zcard("leaseq:{q}:q:ready"), 1);
+  });
+
+  test("that is closed with force waits for what is being completed, and does not give it back", async () => {
+    const proxy = await new FaultProxy(fixture.server.path).open();
+    const itsClient = new Client({ path: proxy.path }, { logger: fixture.logger });
+    await add("a");
+    const ours = itsClient.worker(itsClient.queue("q"), () => proxy.hold(), {
+      announce: false,
+      hooks: fixture.hooks,
+    });
+    const ran = ours.run();
+    await until(async () => (await fixture.raw.hlen("leaseq:{q}:q:items")) === 0);
+    const closed = ours.close({ force: true });
+    await sleep(20);
+    proxy.passOn();
+    await closed;
+    assert.equal(await ran, 1);
+    assert.deepEqual(called, ["leased 1", "started a", "ended a", "completed a"]);
+    await itsClient.close();
+    proxy.close();
+  });
+
+  test("that is fair leases from the queues that have items", async () => {
+    const [p, q, r] = ["p", "q", "r"].map((name) => fixture.client.queue(name));
+    await p?.add(["1", "2", "3", "4"].map((id) => ({ id, data: "" })));
+    const ours = fixture.client.worker(
+      [p, q, r] as [Queue, Queue, Queue],
+      ({ id }) => void (id.toString() === "4" && ours.stop()),
+      { announce: false, fair: true },
+    );
+    assert.equal(await ours.run(), 4);
   });
 
   test("that was never run is closed at once", async () => {
@@ -443,10 +488,10 @@ describe("a worker", { concurrency: false }, () => {
   });
 
   test("works on items of several queues at the same time, and in turns if it is fair", async () => {
-    const [p, q] = [client.queue("p"), client.queue("q")];
+    const [p, q] = [fixture.client.queue("p"), fixture.client.queue("q")];
     for (const each of [p, q]) await each.add(["1", "2"].map((id) => ({ id, data: "" })));
     const inside = new Set<string>();
-    const both = client.worker(
+    const both = fixture.client.worker(
       [p, q],
       async (item, { stopping }) => {
         inside.add(`${item.queue.name}${item.id}`);
@@ -460,7 +505,7 @@ describe("a worker", { concurrency: false }, () => {
     assert.equal(await ran, 4);
     for (const each of [p, q]) await each.add(["1", "2"].map((id) => ({ id, data: "" })));
     const order: string[] = [];
-    const fair = client.worker(
+    const fair = fixture.client.worker(
       [p, q],
       (item) => {
         order.push(item.queue.name);
@@ -475,7 +520,10 @@ describe("a worker", { concurrency: false }, () => {
   test("refuses options that it does not have, by name", () => {
     for (const options of [{ parallel: 2 }, { retryDelay: 1 }, { onError: () => {} }]) {
       const [name = ""] = Object.keys(options);
-      assert.throws(() => client.worker(queue, () => {}, options as WorkerOptions), new RegExp(name));
+      assert.throws(
+        () => fixture.client.worker(fixture.queue, () => {}, options as WorkerOptions),
+        new RegExp(name),
+      );
     }
     assert.throws(() => worker(() => {}, { duration: 1e12 }), BadArgumentError);
     assert.throws(() => worker(() => {}, { timeLimit: 0 }), BadArgumentError);

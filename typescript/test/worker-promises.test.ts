@@ -344,6 +344,25 @@ describe("a server that refuses the first calls (LQ-WORK-14)", { concurrency: fa
   });
 });
 
+describe("a worker that was idle", { concurrency: false }, () => {
+  test("goes on when its right is taken away: its first call was answered (LQ-WORK-14)", async () => {
+    await raw.call("ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all");
+    const proxy = await new FaultProxy(server.path).open();
+    const itsClient = new Client({ path: proxy.path, username: "u", password: "pw" }, { logger });
+    const queue = client.queue("q");
+    const worker = itsClient.worker(itsClient.queue("q"), () => worker.stop(), { announce: false, hooks });
+    const ran = worker.run();
+    await until(() => proxy.sent.split("BLPOP").length > 2); // the first wait is short
+    await raw.call("ACL", "SETUSER", "u", "-evalsha", "-eval");
+    await queue.add({ id: "a", data: "" });
+    await until(() => reported.length > 0);
+    await raw.call("ACL", "SETUSER", "u", "+evalsha", "+eval");
+    assert.equal(await ran, 1);
+    await itsClient.close();
+    proxy.close();
+  });
+});
+
 describe("a worker that stops", { concurrency: false }, () => {
   test("gives back what was just leased from several groups, and starts no handler (LQ-WORK-9)", async () => {
     const queues = ["first", "second"].map((name) => client.queue(name));

@@ -1,65 +1,28 @@
 // What happens to a worker twice: the second outage, stop, lost lease, attempt or report is treated as the first was.
 import assert from "node:assert/strict";
-import { after, before, beforeEach, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Redis } from "ioredis";
-import { Client, type Handler, type Hooks, type Queue, type WorkerOptions } from "../src/index.js";
-import { FaultProxy, Server, until } from "./server.js";
+import { Client } from "../src/index.js";
+import { FaultProxy, until } from "./server.js";
+import { WorkerFixture, whyAborted } from "./worker-fixture.js";
 
 const LONG_MS = 60_000;
+const fixture = WorkerFixture.inThisFile();
+const { add, called, hooks, logger, worker } = fixture;
 
 describe("of a worker", { concurrency: false }, () => {
-  let server: Server;
-  let raw: Redis;
-  let client: Client;
-  let queue: Queue;
-  let called: string[];
-  const hooks: Hooks = {
-    started: ({ id }) => called.push(`started ${id}`),
-    completed: ({ id }) => called.push(`completed ${id}`),
-    released: ({ id }, delay) => called.push(`released ${id} ${delay}`),
-    deadLettered: ({ id }, error) => called.push(`dead ${id} ${error}`),
-    lost: ({ id }) => called.push(`lost ${id}`),
-    progress: ({ id }, value) => called.push(`progress ${id} ${value}`),
-    serverAway: () => called.push("serverAway"),
-    serverBack: (ms) => called.push(`serverBack ${ms < 5000 ? "soon" : ms}`),
-  };
-  const logger = { info: () => {}, warn: () => {}, error: () => {} };
-  const worker = (handler: Handler, options: WorkerOptions = {}) =>
-    client.worker(queue, handler, { announce: false, hooks, ...options });
-  const add = (...ids: string[]) => queue.add(ids.map((id) => ({ id, data: "" })));
-  const aborted = (signal: AbortSignal) =>
-    new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve(signal.reason.why)));
-
-  before(async () => {
-    server = await Server.start();
-    raw = server.raw();
-  });
-  beforeEach(async () => {
-    await client?.close();
-    await raw.flushall();
-    client = new Client({ path: server.path }, { logger });
-    queue = client.queue("q");
-    called = [];
-  });
-  after(async () => {
-    await client.close();
-    raw.disconnect();
-    await server.end();
-  });
-
   test("the second outage is reported as the first, with its own length", async () => {
-    const proxy = await new FaultProxy(server.path).open();
+    const proxy = await new FaultProxy(fixture.server.path).open();
     const itsClient = new Client({ path: proxy.path }, { logger });
     const ours = itsClient.worker(itsClient.queue("q"), () => {}, { announce: false, hooks });
     const ran = ours.run();
     for (const count of [1, 2]) {
       await until(() => proxy.sent.includes("BLPOP"));
       proxy.sent = "";
-      await raw.config("SET", "min-replicas-to-write", "1");
+      await fixture.raw.config("SET", "min-replicas-to-write", "1");
       proxy.cut();
       await until(() => called.filter((line) => line === "serverAway").length === count);
-      await raw.config("SET", "min-replicas-to-write", "0");
+      await fixture.raw.config("SET", "min-replicas-to-write", "0");
       await until(() => called.filter((line) => line === "serverBack soon").length === count);
     }
     await ours.close();
@@ -87,7 +50,7 @@ describe("of a worker", { concurrency: false }, () => {
     await other.close({ timeout: 20 });
     await long;
     assert.equal(await ends, 0);
-    const { state, attempt } = await queue.inspect("a");
+    const { state, attempt } = await fixture.queue.inspect("a");
     assert.deepEqual([state, attempt], ["ready", 0]);
   });
 
@@ -103,7 +66,7 @@ describe("of a worker", { concurrency: false }, () => {
     end();
     await Promise.all([first, second]);
     assert.equal(await ran, 1);
-    assert.deepEqual(called, ["started a", "completed a"]);
+    assert.deepEqual(fixture.calls("started", "completed"), ["started a", "completed a"]);
   });
 
   test("a worker runs once", async () => {
@@ -120,7 +83,7 @@ describe("of a worker", { concurrency: false }, () => {
     const reasons: string[] = [];
     const ours = worker(
       async ({ id, attempt }, { signal }) => {
-        if (id.toString() === "a" && attempt < 3) reasons.push(`a ${await aborted(signal)}`);
+        if (id.toString() === "a" && attempt < 3) reasons.push(`a ${await whyAborted(signal)}`);
         else {
           await sleep(30); // over the limit of "a", within its own
           reasons.push(`${id} ${signal.aborted}`);
@@ -140,15 +103,15 @@ describe("of a worker", { concurrency: false }, () => {
     const held = new Promise<void>((resolve) => (end = resolve));
     const ours = worker(
       async ({ id }, { signal }) => {
-        await Promise.race([held, aborted(signal).then((why) => reasons.push(`${id} ${why}`))]);
+        await Promise.race([held, whyAborted(signal).then((why) => reasons.push(`${id} ${why}`))]);
       },
       { concurrency: 3, duration: 300 },
     );
     const ran = ours.run();
-    await until(() => called.length === 3);
-    await queue.remove(["a"]);
+    await until(() => fixture.calls("started").length === 3);
+    await fixture.queue.remove(["a"]);
     await until(() => reasons.length === 1);
-    await queue.remove(["c"]);
+    await fixture.queue.remove(["c"]);
     await until(() => reasons.length === 2);
     await sleep(400); // longer than a lease: "b" is held on
     end();
@@ -156,7 +119,7 @@ describe("of a worker", { concurrency: false }, () => {
     await ours.close();
     assert.equal(await ran, 1);
     assert.deepEqual(reasons, ["a lost", "c lost"]);
-    assert.deepEqual(called.slice(3), ["lost a", "lost c", "completed b"]);
+    assert.deepEqual(fixture.calls("lost", "completed"), ["lost a", "lost c", "completed b"]);
   });
 
   test("progress is reported each time", async () => {
@@ -167,8 +130,12 @@ describe("of a worker", { concurrency: false }, () => {
       if (id.toString() === "b") ours.stop();
     });
     await ours.run();
-    const progress = called.filter((line) => line.startsWith("progress"));
-    assert.deepEqual(progress, ["progress a 1", "progress a 2", "progress b 1", "progress b 2"]);
+    assert.deepEqual(fixture.calls("progress"), [
+      "progress a 1",
+      "progress a 2",
+      "progress b 1",
+      "progress b 2",
+    ]);
   });
 
   test("the second attempt has the backoff of a second one, and the last is the last", async () => {
@@ -183,17 +150,20 @@ describe("of a worker", { concurrency: false }, () => {
     );
     assert.equal(await ours.run(), 0);
     assert.deepEqual(asked, [1, 2]);
-    const ends = called.filter((line) => !line.startsWith("started"));
-    assert.deepEqual(ends, ["released a 5", "released a 10", "dead a Error: at 3"]);
+    assert.deepEqual(fixture.calls("released", "deadLettered"), [
+      "released a 5 Error: at 1",
+      "released a 10 Error: at 2",
+      "deadLettered a Error: at 3",
+    ]);
   });
 
   test("items that end together are each completed in their queue, twice", async () => {
-    const queues = [client.queue("p"), client.queue("q")];
+    const queues = [fixture.client.queue("p"), fixture.client.queue("q")];
     const ids = ["1", "2", "3"];
     let running = 0;
     let next = () => {};
     let all = new Promise<void>((resolve) => (next = resolve));
-    const ours = client.worker(
+    const ours = fixture.client.worker(
       queues,
       async () => {
         const turn = all;
@@ -215,10 +185,10 @@ describe("of a worker", { concurrency: false }, () => {
   });
 
   test("fair turns go on through all queues", async () => {
-    const queues = ["p", "q", "r"].map((name) => client.queue(name));
+    const queues = ["p", "q", "r"].map((name) => fixture.client.queue(name));
     for (const each of queues) await each.add(["1", "2", "3"].map((id) => ({ id, data: "" })));
     const order: string[] = [];
-    const ours = client.worker(
+    const ours = fixture.client.worker(
       queues,
       ({ queue: { name } }) => {
         if (order.push(name) === 9) ours.stop();
@@ -232,26 +202,30 @@ describe("of a worker", { concurrency: false }, () => {
   test("each report of a live worker says what is so by then", async () => {
     await add("a", "b");
     const ends: (() => void)[] = [];
-    const ours = client.worker(queue, () => new Promise<void>((resolve) => ends.push(resolve)), {
-      concurrency: 1,
-    });
-    const other = client.worker(client.queue("other"), () => {});
+    const ours = fixture.client.worker(
+      fixture.queue,
+      () => new Promise<void>((resolve) => ends.push(resolve)),
+      {
+        concurrency: 1,
+      },
+    );
+    const other = fixture.client.worker(fixture.client.queue("other"), () => {});
     const rans = [ours.run(), other.run()];
     await until(() => ends.length === 1);
-    await until(async () => (await client.liveWorkers()).length === 2);
+    await until(async () => (await fixture.client.liveWorkers()).length === 2);
     ends[0]?.();
     await until(() => ends.length === 2);
     ours.stop();
-    await until(async () => (await client.liveWorkers()).some(({ stopping }) => stopping));
-    const found = (await client.liveWorkers()).find(({ id }) => id === ours.id);
+    await until(async () => (await fixture.client.liveWorkers()).some(({ stopping }) => stopping));
+    const found = (await fixture.client.liveWorkers()).find(({ id }) => id === ours.id);
     assert.deepEqual([found?.completed, found?.held, found?.items[0]?.id.toString()], [1, 1, "b"]);
     ends[1]?.();
     assert.equal(await rans[0], 2);
     assert.deepEqual(
-      (await client.liveWorkers()).map(({ id }) => id),
+      (await fixture.client.liveWorkers()).map(({ id }) => id),
       [other.id],
     );
     await other.close();
-    assert.deepEqual(await client.liveWorkers(), []);
+    assert.deepEqual(await fixture.client.liveWorkers(), []);
   });
 });

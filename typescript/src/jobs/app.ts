@@ -183,8 +183,8 @@ export class App {
         "a schedule needs what app.define or app.function(name) returned, not a name",
       );
     }
-    const { name = called.name, input, missed = "last", ...callOptions } = options;
-    const call = new Call(called.callee, input, { keep: 0, ...callOptions });
+    const { name = called.name, input, missed = "last", keep = 0, ...callOptions } = options;
+    const call = new Call(called.callee, input, { ...callOptions, keep });
     const schedule = new Schedule(name, call, timetable, missed);
     call.stage("json"); // refused here, not by the worker
     if (this.#schedules.some((one) => one.name === name && one.queue === schedule.queue)) {
@@ -250,13 +250,15 @@ export class App {
     const { logger, worker } = store.parts;
     const id = workerId();
     const runner = new JobRunner(store, this.#functions, id, logger);
-    const settings = toSettings({ concurrency: CONCURRENCY, ...rest });
+    const settings = toSettings({ ...rest, concurrency: rest.concurrency ?? CONCURRENCY });
     const scheduler = new Scheduler(store, this.#producer.format, this.#schedules, names);
-    const queues = [...scheduler.queues, ...[...new Set(names)].map((name) => store.queue(name))];
+    const ofSchedules = scheduler.queues;
+    const queues = [...ofSchedules, ...[...new Set(names)].map((name) => store.queue(name))];
     const handler: Handler = (item, context) =>
       scheduler.has(item) ? scheduler.turn(item) : runner.run(item, context);
     const policy = new JobPolicy(id);
-    return worker(queues, handler, { ...settings, id, policy, prepare: () => scheduler.start() });
+    const prepare = () => scheduler.start();
+    return worker(queues, handler, { ...settings, id, policy, prepare, urgentQueues: ofSchedules.length });
   }
 
   /** Closes the client that it opened, and with it its workers and waits. */

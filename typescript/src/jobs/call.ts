@@ -5,7 +5,7 @@ import type { Arguments, Signature } from "./arguments.js";
 import { backoffMembers } from "./backoff.js";
 import type { Envelope, Stage } from "./envelope.js";
 import { checkValue, type Format, write } from "./format.js";
-import { type CallOptions, itemOptions, type Options, stageOptions, withOptions } from "./options.js";
+import { type CallOptions, type Options, stageOptions, withOptions } from "./options.js";
 
 /** What a call knows of its function: `accepts` only if it is defined here. */
 export interface Callee {
@@ -14,6 +14,9 @@ export interface Callee {
   readonly signature: Signature;
   accepts?(args: Arguments): Promise<unknown>;
 }
+
+/** A call as it is sent, whatever becomes of its input afterwards. */
+export type Written = Pick<NewItem, "data" | "headers"> & { readonly id: string };
 
 /** A call. `JobFunction.call` creates one; enqueue it with `App.enqueueMany`, or start a chain with it. */
 export class Call<Result = unknown> {
@@ -51,14 +54,14 @@ export class Call<Result = unknown> {
     return new Call(this.#callee, this.args, { ...this.#given, id }, stages);
   }
 
-  /** The item that carries it. `serverTime`: in ms, if its options need it. Throws SerializationError. */
-  item(format: Format, serverTime?: number): NewItem & { id: string } {
+  /** The item that carries it, without its options. Throws SerializationError. */
+  written(format: Format): Written {
     this.#checkValues(format);
-    const { id = randomId(), at, delay } = this.options;
+    const { id = randomId(), at, delay, headers } = this.options;
     const enqueued = Date.now();
     const due = at === undefined ? enqueued + delay : at;
     const job = this.#envelope(enqueued, due > enqueued ? Math.round(due) : undefined);
-    return { id, data: write(job, format), ...itemOptions(this.options, serverTime) };
+    return { id, data: write(job, format), headers: headers && { ...headers } };
   }
 
   /** The job for later: its time starts when it is enqueued. Throws SerializationError. */

@@ -182,11 +182,11 @@ export class JobRunner {
 
   /** What becomes of a job whose function threw. The script says whether it was the last attempt (LQ-JOB-21). */
   #failed({ job, definition, attempt, started }: Running, error: unknown): FailedAttempt {
+    const asked = error instanceof Release ? error : undefined;
     const isFinal = definition.deadLetterOn.some((kind) => error instanceof kind);
-    if (error instanceof DeadLetter || (isFinal && !(error instanceof JobTimeout))) {
+    if (error instanceof DeadLetter || (isFinal && !asked && !(error instanceof JobTimeout))) {
       return this.#dead(error, started);
     }
-    const asked = error instanceof Release ? error : undefined;
     if (asked?.uncounted) {
       return this.#attempt({ uncounted: true, ...delayOf(usable(asked.delay) ?? 0) }, error, started);
     }

@@ -1,9 +1,9 @@
 // Enqueues calls. app.ts and job-function.ts use it.
 import { derivedId } from "../item-id.js";
-import type { Call } from "./call.js";
+import type { Call, Written } from "./call.js";
 import type { Stage } from "./envelope.js";
 import type { Format } from "./format.js";
-import { needsServerTime } from "./options.js";
+import { itemOptions, needsServerTime } from "./options.js";
 import type { Store } from "./store.js";
 
 /** What became of a call. */
@@ -21,6 +21,7 @@ export class Producer {
 
   /** Enqueues calls, in one call of the server for each queue and 256 of them. Throws SerializationError, BadInputError. */
   async enqueue(calls: readonly Call[]): Promise<Enqueued[]> {
+    const written = calls.map((call) => call.written(this.format));
     await Promise.all(calls.map((call) => call.check()));
     const found: Enqueued[] = new Array(calls.length);
     for (const [name, indexes] of byQueue(calls.map((call) => call.options.queue))) {
@@ -28,7 +29,10 @@ export class Producer {
       const queue = this.store.queue(name);
       const isTimed = chosen.some((call) => needsServerTime(call.options));
       const time = isTimed ? await this.store.serverTime(queue) : undefined;
-      const items = chosen.map((call) => call.item(this.format, time));
+      const items = indexes.map((index) => ({
+        ...itemOptions((calls[index] as Call).options, time),
+        ...(written[index] as Written),
+      }));
       const [only] = items;
       const created = only && items.length === 1 ? [await queue.add(only)] : await queue.add(items);
       const added = created.map((when) => when !== 0);
