@@ -37,9 +37,10 @@ LIVES: Final = ""
 """In the place of what killed a bug."""
 
 
-def read_round(part: str) -> list[SeededBug]:
-    """Return the bugs of a round, by the name of its client."""
-    given: list[dict[str, Any]] = yaml.load((ROUNDS / f"{part}.yaml").read_text(), LOADER)  # noqa: S506 # a safe one
+def read_round(name: str) -> list[SeededBug]:
+    """Return the bugs of a round. Its name starts with that of the client: `typescript`, `typescript-third`."""
+    part = name.partition("-")[0]
+    given: list[dict[str, Any]] = yaml.load((ROUNDS / f"{name}.yaml").read_text(), LOADER)  # noqa: S506 # a safe one
     return [
         SeededBug(
             name=each["name"],
@@ -179,11 +180,11 @@ def _first(pattern: str, done: subprocess.CompletedProcess[str]) -> str:
     return found[1] if found else f"exit code {done.returncode}"
 
 
-def run_round(part: str, names: Iterable[str], patience: float) -> dict[str, str]:
+def run_round(name: str, names: Iterable[str], patience: float) -> dict[str, str]:
     """Run the bugs without a result, and return and write what killed each."""
-    path = ROUNDS / f"{part}.json"
+    path = ROUNDS / f"{name}.json"
     killers: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
-    bugs = [bug for bug in read_round(part) if not names or bug.name in names]
+    bugs = [bug for bug in read_round(name) if not names or bug.name in names]
     killers |= killed_by_cases([bug for bug in bugs if bug.name not in killers], patience)
     path.write_text(json.dumps(killers, indent=1) + "\n")
     for bug in bugs:
@@ -195,18 +196,18 @@ def run_round(part: str, names: Iterable[str], patience: float) -> dict[str, str
 
 
 @click.command()
-@click.argument("part", type=click.Choice(sorted(path.stem for path in ROUNDS.glob("*.yaml"))))
+@click.argument("name", type=click.Choice(sorted(path.stem for path in ROUNDS.glob("*.yaml"))))
 @click.option("--bug", "names", multiple=True, help="this bug only; repeatable")
 @click.option("--patience", default=30.0, show_default=True, help="seconds to wait for an answer")
-def command(part: str, names: tuple[str, ...], patience: float) -> None:
+def command(name: str, names: tuple[str, ...], patience: float) -> None:
     """Run a round and say how many of its bugs die. Exits with 1 if fewer than 90 % do.
 
     The tests of TypeScript have to be built: `make typescript-build`.
     """
-    killers = run_round(part, names, patience)
-    living = [name for name, killer in killers.items() if killer == LIVES]
-    for name in living:
-        click.echo(f"lives: {name}")
+    killers = run_round(name, names, patience)
+    living = [bug for bug, killer in killers.items() if killer == LIVES]
+    for bug in living:
+        click.echo(f"lives: {bug}")
     click.echo(f"{len(killers) - len(living)} of {len(killers)} die")
     sys.exit(0 if len(living) <= len(killers) / 10 else 1)
 
