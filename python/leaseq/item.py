@@ -135,6 +135,7 @@ class Hold:
         since: when it was asked for at first, on this process's clock.
         held_until: the lease lasts at least until then, on this process's clock (LQ-CLIENT-3).
         lost: whether the server has said that this lease is no longer the current one.
+        stopped: whether a worker has told the handler to stop, which a thread learns by `item.lost`; the lease may be held still.
         ending: whether a call that ends the item is under way.
         ended: whether this process has ended it.
         under_way: extensions without a reply yet.
@@ -147,6 +148,7 @@ class Hold:
     since: float | None
     held_until: float | None
     lost: bool = field(default=False, init=False)
+    stopped: bool = field(default=False, init=False)
     ending: bool = field(default=False, init=False)
     ended: bool = field(default=False, init=False)
     under_way: list[Extension] = field(default_factory=list, init=False)
@@ -225,8 +227,8 @@ class LeasedItemBase(Item):
 
     @property
     def lost(self) -> bool:
-        """True once the server has said that this lease is no longer the current one: stop working on the item."""
-        return self.hold.lost
+        """True once the lease is no longer the current one, or its worker gives the item back: stop working on it."""
+        return self.hold.lost or self.hold.stopped
 
     @property
     def result(self) -> bytes | None:

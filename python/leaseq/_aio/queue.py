@@ -570,12 +570,10 @@ async def end_leases(
     return answer
 
 
-async def release_each(
-    queue: WorkQueue, requests: Sequence[ReleaseRequest], timeout: float | None = None
-) -> list[Released]:
+async def release_each(queue: WorkQueue, requests: Sequence[ReleaseRequest]) -> list[Released]:
     """Give up to 256 items back in one call, each in its own way; returns for each where it went."""
     command = commands.release_each(queue.keys, requests)
-    answers = await end_leases(queue, [one.item for one in requests], command, timeout)
+    answers = await end_leases(queue, [one.item for one in requests], command)
     for one, answer in zip(requests, answers, strict=True):
         if answer == "lost":
             one.item.hold.lost = True

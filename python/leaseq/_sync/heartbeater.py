@@ -46,7 +46,7 @@ class Heartbeater:
         """Start to extend an item."""
         self._after_fork()
         with self._guard:
-            if self._over or item.hold.ended or item.hold.lost:
+            if self._over or item.hold.ended or item.lost:
                 return
             first = self._schedule.add(item, concurrency.now())
             # a worker that was cancelled or failed is replaced

@@ -567,12 +567,10 @@ def end_leases(
     return answer
 
 
-def release_each(
-    queue: WorkQueue, requests: Sequence[ReleaseRequest], timeout: float | None = None
-) -> list[Released]:
+def release_each(queue: WorkQueue, requests: Sequence[ReleaseRequest]) -> list[Released]:
     """Give up to 256 items back in one call, each in its own way; returns for each where it went."""
     command = commands.release_each(queue.keys, requests)
-    answers = end_leases(queue, [one.item for one in requests], command, timeout)
+    answers = end_leases(queue, [one.item for one in requests], command)
     for one, answer in zip(requests, answers, strict=True):
         if answer == "lost":
             one.item.hold.lost = True

@@ -229,7 +229,7 @@ class InFlight:
         for item, answer in zip(items, answers, strict=True):
             if answer or item in self._unconfirmed:  # the call whose answer was lost may have been the one
                 self._hooks.emit("completed", item)
-            elif not item.hold.lost:
+            elif not item.lost:
                 item.hold.lost = True
                 self._hooks.emit("lost", item)
 

@@ -9,6 +9,7 @@ import json
 import struct
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -477,6 +478,57 @@ def test_what_is_known_of_a_job(shop: Shop) -> None:
     assert "raise ValueError" in failed.traceback
 
 
+def test_the_times_of_a_job_are_seconds(shop: Shop) -> None:
+    before = time.time()
+    handles = [
+        shop.enqueue(shop.add, 1),
+        shop.enqueue(shop.fail, "no"),
+        shop.enqueue(shop.fail.with_options(retries=1, backoff=HOUR), "no"),
+    ]
+    gone = shop.enqueue(shop.add, 1)
+    assert shop.flavour(gone, "cancel")
+    shop.flavour.burst()
+    infos = [shop.info(handle) for handle in (*handles, gone)]
+    after = time.time() + 0.001  # rounded
+    assert [info.status for info in infos] == ["succeeded", "failed", "retrying", "cancelled"]
+    for info in infos[:3]:
+        assert before - 0.001 <= info.started <= after
+    for info in (infos[0], infos[1], infos[3]):
+        assert abs(info.ended - before) < 600
+    assert (infos[2].ended, infos[3].started) == (0.0, 0.0)
+
+
+def test_options_that_are_given_later_take_the_place_of_those_before(shop: Shop) -> None:
+    data = []
+    for given in (
+        shop.add.with_options(backoff=[1, 2]).with_options(backoff=Backoff(3, 4)),
+        shop.add.with_options(backoff=Backoff(3, 4)).with_options(backoff=[1, 2]),
+        shop.add.with_options(timeout=5, description="d").with_options(priority=1),
+    ):
+        handle = shop.enqueue(given, 1)
+        item = shop.app.queue().lease(HOUR)
+        assert item is not None
+        assert item.id == handle.id
+        data.append(json.loads(item.data))
+    assert (data[0].get("backoff"), data[0].get("delays")) == ([3000, 4000], None)
+    assert (data[1].get("backoff"), data[1].get("delays")) == (None, [1000, 2000])
+    assert (data[2]["timeout"], data[2]["description"]) == (5000, "d")
+
+
+def test_a_time_takes_the_place_of_a_delay_and_may_be_past(shop: Shop) -> None:
+    queue = shop.app.queue()
+    now = queue.stats().now
+    function = shop.app.job(name="f", delay=HOUR, expires=60)(add)
+    later = shop.enqueue(function.with_options(at=now + 3 * HOUR), 1)
+    assert abs(queue.inspect(later.id).time - now - 3 * HOUR) < 1
+    past = shop.enqueue(function.with_options(at=now - HOUR), 1)
+    item = queue.inspect(past.id)
+    assert item.state == "ready"
+    assert abs(item.expires - item.created - 60) < 1
+    info = shop.info(past)
+    assert abs(info.due - info.enqueued) < 600  # it was due when it was enqueued
+
+
 def test_listing_costs_no_round_trip_per_job(shop: Shop, redis_client: redis.Redis) -> None:
     handles = shop.flavour(shop.app, "enqueue_many", [shop.add.call(n) for n in range(40)])
     load(redis_client)
@@ -673,6 +725,27 @@ def test_arguments_and_results_have_the_types_of_the_function(url: str) -> None:
         )
         with pytest.raises(JobFailed, match="argument 'order': Expected `int`, got `str`"):
             wrong.result(0)
+
+
+async def test_what_is_made_for_asyncio_knows_the_types_of_the_function(url: str) -> None:
+    app = App(url)
+    order = Order(1, datetime(2026, 1, 2, tzinfo=UTC))
+
+    @app.job(name="place")
+    def place(order: Order) -> Order:
+        return order
+
+    handle = place.enqueue(order)
+    later = await place.with_options(priority=1).aio.enqueue(order)
+    chain = app.chain(place.call(order)).then(place.partial())
+    chains = [chain.enqueue().aio, await chain.aio.enqueue()]
+    with pytest.raises(BadTypeError, match="missing a required argument: 'order'"):
+        await place.aio.enqueue()  # type: ignore[call-arg]
+    assert await app.aio.run_worker(burst=True, handle_signals=False) == 6
+    results: list[Any] = [handle.aio, later, *chains, *chains[0].stages]
+    assert [await each.result(0) for each in results] == [order] * 6
+    assert [chain.added for chain in chains] == [True, True]
+    await app.aio.close()
 
 
 def test_an_app_opens_again_after_it_was_closed_and_works_in_several_loops(url: str) -> None:

@@ -318,6 +318,58 @@ def test_schedules_are_listed_paused_resumed_and_triggered(
         assert state(redis_client).last == 0
 
 
+@pytest.mark.parametrize("form", ["json", "msgpack"])
+def test_a_triggered_job_is_as_those_of_the_slots(url: str, redis_client: redis.Redis, form: Any) -> None:
+    with JobAppFlavour(App(url, format=form), asynchronous=False) as flavour:
+        given: Any = {"headers": {"why": "cron"}, "priority": 3, "delay": 3600, "expires": 60, "retries": 1}
+        flavour.app.every(AGE, name="kept", keep=50, **given)(lambda: None)
+        flavour.app.every(AGE, name="not kept", **given)(lambda: None)
+        flavour.run(scheduler(flavour).begin())
+        for name, keep in (("kept", 50.0), ("not kept", 86400.0)):
+            handle = flavour.app.schedules.trigger(name)
+            item = flavour.app.queue().inspect(handle.id)
+            assert (item.state, item.priority, item.max_attempts, item.keep) == ("delayed", 3, 2, keep)
+            assert abs(item.time - item.created - 3600) < 1
+            assert abs(item.expires - item.created - 3660) < 1
+            info = handle.info()
+            assert abs(info.due - info.enqueued - 3600) < 600
+            data = redis_client.hget("leaseq:{jobs}:default:items", handle.id)
+            assert data is not None
+            assert (data[:1] == b"{") is (form == "json")
+            make_due_job(redis_client, handle.id)
+            (leased,) = flavour.app.queue().lease_items(1, 60)
+            assert leased.headers == {"why": "cron"}
+
+
+def make_due_job(client: redis.Redis, job_id: str) -> None:
+    client.zadd("leaseq:{jobs}:default:delayed", {job_id: 1.0})
+    client.delete("leaseq:{jobs}:default:state")
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_of_several_schedules_each_is_paused_by_itself(url: str, *, asynchronous: bool) -> None:
+    with JobAppFlavour(App(url), asynchronous=asynchronous) as flavour:
+        for name, queue in (("b", "default"), ("a", "default"), ("c", "mail"), ("a", "mail")):
+            place = flavour.app.queue(f"{queue}.cron")
+            place.add_item(schedule_state.item(name, ScheduleState(until=0)), max_attempts=0)
+        flavour.app.job(name="mail", queue="mail")(lambda: None)
+        schedules = flavour.app.schedules
+
+        def paused() -> list[tuple[str, str, bool]]:
+            return [(info.queue, info.name, info.paused) for info in flavour(schedules, "inspect")]
+
+        flavour(schedules, "pause", "b")
+        flavour(schedules, "pause", "a", "mail")
+        flavour(schedules, "pause", "a")
+        flavour(schedules, "resume", "a")
+        assert paused() == [
+            ("default", "a", False),
+            ("default", "b", True),
+            ("mail", "a", True),
+            ("mail", "c", False),
+        ]
+
+
 async def test_a_schedule_whose_turn_ends_while_it_is_looked_for_is_found(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

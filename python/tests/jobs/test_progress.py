@@ -10,6 +10,7 @@ import pytest
 from leaseq import Item
 from leaseq.errors import UnavailableError
 from leaseq.jobs import aio
+from leaseq.jobs.job_state import LIFE_SECS
 from leaseq.jobs.worker.progress import ProgressReporter
 
 if TYPE_CHECKING:
@@ -93,3 +94,37 @@ async def test_a_job_that_ended_and_runs_here_again_keeps_its_state(store: Store
     reporter.begin(again, time.time())
     await reporter.flush()
     assert (await store.states("one", ["one"]))[0].token == again.token
+
+
+async def test_the_state_of_a_long_job_is_written_again_before_it_is_forgotten(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item, other = await leased(store)
+    reporter = ProgressReporter(store, "worker")
+    for each in (item, other):
+        reporter.begin(each, time.time())
+    await reporter.flush()
+    write, written = store.write_states, list[str]()
+
+    async def write_states(name: str, states: Iterable[tuple[str, JobState]]) -> None:
+        written.extend(job_id for job_id, _ in states)
+        await write(name, states)
+
+    monkeypatch.setattr(store, "write_states", write_states)
+    await reporter.flush()
+    assert written == []
+    reporter._written[item] -= LIFE_SECS / 2  # that long ago
+    await reporter.flush()
+    await reporter.flush()
+    assert written == ["one"]
+
+
+async def test_each_report_of_a_job_is_written(store: Store) -> None:
+    (item, _) = await leased(store)
+    reporter = ProgressReporter(store, "worker")
+    reporter.begin(item, time.time())
+    for done, total in ((1.0, 5.0), (2.0, None)):
+        reporter.report(item, done, total)
+        await reporter.flush()
+        (state,) = await store.states("one", ["one"])
+        assert (state.done, state.total, state.token, state.worker) == (done, total, item.token, "worker")

@@ -68,6 +68,24 @@ def test_failures_are_seen_as_with_workers(url: str) -> None:
         assert "raise ValueError(number)" in failed.value.traceback
 
 
+def test_a_job_that_is_revived_runs_here_too(url: str) -> None:
+    app = App(url)
+    mended: list[int] = []
+
+    @app.job(name="f", retries=0)
+    def f() -> str:
+        if not mended:
+            raise ValueError("a bug")
+        return "ok"
+
+    with at_once(app):
+        handle = f.enqueue()
+        assert handle.status() == "failed"
+        mended.append(1)
+        assert handle.revive()
+        assert handle.result(0) == "ok"
+
+
 def test_what_a_schedule_is_triggered_for_runs_here_too(url: str) -> None:
     app = App(url)
     ran: list[str] = []

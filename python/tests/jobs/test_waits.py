@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.job_app import TIMEOUT_SECS, JobAppFlavour, for_asyncio, until
 
-from leaseq.jobs import App, JobCancelled, JobFailed
+from leaseq.jobs import App, JobCancelled, JobFailed, ResultNotKept
 from leaseq.jobs.store._aio import shared_waits
 
 if TYPE_CHECKING:
@@ -125,6 +125,45 @@ def test_shared_waits_answer_as_others(url: str, asynchronous: bool) -> None:
             flavour(unkept, "result", TIMEOUT_SECS)
 
 
+@pytest.mark.usefixtures("all_shared")
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_shared_wait_ends_with_its_job_and_not_with_a_later_one_of_its_id(
+    url: str, monkeypatch: pytest.MonkeyPatch, asynchronous: bool
+) -> None:
+    """The id is free at once, and used again before the wait asks the next time."""
+    with JobAppFlavour(App(url), asynchronous=asynchronous) as flavour:
+        f = flavour.app.job(name="f")(lambda number: number).with_options(id="a")
+        first = flavour(f, "enqueue", 1)
+        client = flavour.run(_client(flavour.app)) if asynchronous else flavour.app._clients.sync
+        queue, asked, used_again = client.store.queues["default"], threading.Event(), threading.Event()
+        outcomes: Any = type(queue).outcomes
+
+        async def later_async(self: Any, ids: Any) -> Any:
+            while asked.is_set() and not used_again.is_set():  # noqa: ASYNC110 (set from another thread)
+                await asyncio.sleep(0.001)
+            answers = await outcomes(self, ids)
+            asked.set()
+            return answers
+
+        def later(self: Any, ids: Any) -> Any:
+            assert not asked.is_set() or used_again.wait(TIMEOUT_SECS)
+            answers = outcomes(self, ids)
+            asked.set()
+            return answers
+
+        monkeypatch.setattr(type(queue), "outcomes", later_async if asynchronous else later)
+        with ThreadPoolExecutor() as threads:
+            waiting = threads.submit(flavour, first, "result", TIMEOUT_SECS)
+            assert asked.wait(TIMEOUT_SECS)
+            assert flavour(first, "cancel")
+            second = flavour(f, "enqueue", 2)
+            flavour.burst()
+            used_again.set()
+            with pytest.raises(ResultNotKept):
+                waiting.result(TIMEOUT_SECS)
+        assert flavour(second, "result", 0) == 2
+
+
 @pytest.mark.parametrize("where", ["thread", "loop"])
 def test_a_worker_whose_jobs_all_wait_for_its_own_says_so(
     flavour: JobAppFlavour, caplog: pytest.LogCaptureFixture, where: str
@@ -162,4 +201,15 @@ def test_a_job_that_waits_for_another_queue_is_nothing_to_warn_of(
     handle = wait.enqueue()
     with flavour.working(concurrency=1, queues=["default"]), flavour.working(queues=["other"]):
         assert handle.result(TIMEOUT_SECS) == 1
+    assert "wait for other jobs" not in caplog.text
+
+
+def test_waits_that_are_over_do_not_count(flavour: JobAppFlavour, caplog: pytest.LogCaptureFixture) -> None:
+    @flavour.app.job(name="twice")
+    def twice() -> int:
+        return sum(flavour.app.enqueue("f", number).result(TIMEOUT_SECS) for number in (1, 2))
+
+    handle = twice.enqueue()
+    with flavour.working(concurrency=2, queues=["default"]):
+        assert handle.result(TIMEOUT_SECS) == 3
     assert "wait for other jobs" not in caplog.text

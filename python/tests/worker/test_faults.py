@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,9 @@ from support.redis_probe import blocked, load
 import leaseq.worker
 import leaseq.worker.aio
 from leaseq import Item
-from leaseq.worker import Hooks
+from leaseq.worker import Hooks, server_health
+from leaseq.worker._aio import source as async_source
+from leaseq.worker._sync import source as sync_source
 
 if TYPE_CHECKING:
     import redis
@@ -77,6 +80,147 @@ def test_an_idle_worker_says_when_the_server_is_back(
         proxy.refuse = False
         until(lambda: recorded.of("server_back"))
         blocked(redis_client, 1)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The failures in a row before each pause of a worker, which takes no time here."""
+    failures: list[int] = []
+
+    def pause(count: int) -> float:
+        failures.append(count)
+        return 0.001
+
+    monkeypatch.setattr(server_health, "pause", pause)
+    return failures
+
+
+def test_a_busy_worker_starts_the_pauses_of_each_outage_anew(
+    flavour: ClientFlavour, proxy: Listener, pauses: list[int]
+) -> None:
+    """LQ-WORK-7. A worker that ends when nothing is ready has no loop that waits: all pauses are those of one loop."""
+    queue = flavour.queue("q", proxy.url)
+    # two: of the next ones, some are leased ahead, without a call when their turn comes
+    queue.add_items(Item(b"", id=str(number)) for number in range(2))
+    latches, recorded = {str(number): Latch() for number in range(2)}, RecordingHooks()
+    handlers: dict[str, Any] = {name: latch.handler(flavour) for name, latch in latches.items()}
+
+    def handle(item: Any) -> Any:
+        return handlers[item.id](item)
+
+    async def handle_async(item: Any) -> None:
+        await handlers[item.id](item)
+
+    handler = handle_async if flavour.name == "asyncio" else handle
+    options: Any = {"burst": True, "concurrency": 1, "lease_secs": HOUR, "hooks": recorded}
+    with background_worker(flavour, queue, handler, **options) as work:
+        firsts = []
+        for latch in latches.values():
+            latch.reached()
+            proxy.refuse = True
+            proxy.reset()
+            before = len(pauses)
+            latch.open()
+            until(lambda before=before: len(pauses) >= before + 5)
+            firsts.append(pauses[before : before + 5])
+            proxy.refuse = False
+        assert work.result() == 2
+    assert firsts == [[1, 2, 3, 4, 5]] * 2
+    assert len(recorded.of("server_away")) == len(recorded.of("server_back")) == 2
+
+
+def test_a_worker_that_ends_in_an_outage_gives_back_what_it_holds_once_the_server_answers(
+    flavour: ClientFlavour, proxy: Listener, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, latch = flavour.queue("q", proxy.url), Latch()
+    queue.add_item(Item(b"", id="a"))
+    failures: list[int] = []
+
+    def pause(count: int) -> float:
+        failures.append(count)
+        proxy.refuse = False
+        return 0.001
+
+    monkeypatch.setattr(server_health, "pause", pause)
+    with background_worker(flavour, queue, latch.handler(flavour), lease_secs=HOUR, burst=True) as work:
+        latch.reached()
+        proxy.refuse = True
+        proxy.reset()
+        work.stop(at_once=True)
+        assert work.result() == 0
+        latch.open()
+    assert failures == [1]
+    with leaseq.WorkQueue("q", url) as look:
+        info = look.inspect("a")
+    assert info is not None
+    assert (info.state, info.attempt) == ("ready", 0)
+
+
+def test_an_item_whose_time_is_over_in_an_outage_goes_back_once_the_server_answers(
+    flavour: ClientFlavour, proxy: Listener, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LQ-WORK-6: the lease of a handler whose time is over is not lost."""
+    queue, latch = flavour.queue("q", proxy.url), Latch()
+    queue.add_item(Item(b"", id="a"))
+    failures: list[int] = []
+
+    def pause(count: int) -> float:
+        failures.append(count)
+        proxy.refuse = count < 3
+        return 0.001
+
+    class Cut(Hooks):
+        def started(self, item: Any) -> None:
+            proxy.refuse = True
+            proxy.reset()
+
+    monkeypatch.setattr(server_health, "pause", pause)
+    options: Any = {"burst": True, "lease_secs": HOUR, "time_limit": 0.02, "backoff": HOUR, "hooks": Cut()}
+    with (
+        leaseq.WorkQueue("q", url) as look,
+        background_worker(flavour, queue, latch.handler(flavour), **options),
+    ):
+        until(lambda: look.stats().delayed == 1)
+        assert look.inspect("a").error == "TimeoutError: took longer than 0.02 seconds"
+        latch.open()
+    assert failures == [1, 2, 3]
+
+
+def test_an_idle_worker_starts_the_pauses_of_each_outage_anew(
+    flavour: ClientFlavour,
+    redis_client: redis.Redis,
+    proxy: Listener,
+    pauses: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """LQ-WORK-7."""
+    for module in (sync_source, async_source):
+        monkeypatch.setattr(module, "PROBE_SECS", 0.1)
+    times = Times()
+    began = time.monotonic()
+    with background_worker(flavour, flavour.queue("q", proxy.url), lambda _: None, hooks=times):
+        for count in range(1, 3):
+            blocked(redis_client, 1)
+            before = len(pauses)
+            proxy.refuse = True
+            proxy.reset()
+            until(lambda before=before: len(pauses) >= before + 5)
+            assert pauses[before] <= 2  # a call that was under way is no outage yet
+            proxy.refuse = False
+            until(lambda count=count: len(times.of("server_back")) == count)
+    assert 0 < sum(times.seconds) < time.monotonic() - began
+
+
+class Times(RecordingHooks):
+    """Keeps how long the server was away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+
+    def server_back(self, seconds: float) -> None:
+        super().server_back(seconds)
+        self.seconds.append(seconds)
 
 
 def test_a_completion_whose_answer_was_lost_is_repeated(

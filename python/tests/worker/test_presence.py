@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from support import servers
@@ -61,6 +62,45 @@ def test_the_index_forgets_what_nobody_refreshes(
         until(lambda: redis_client.zscore(INDEX, work.worker.id))
         until(lambda: redis_client.zscore(INDEX, "old") is None)
         assert redis_client.zscore(INDEX, "other") is not None
+
+
+def test_a_worker_that_enters_itself_again_started_when_it_did(
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
+) -> None:
+    with background_worker(flavour, queue, lambda _: None, announce=True) as work:
+        until(lambda: redis_client.exists(presence.key(work.worker.id)))
+        reporter = work.run.presence_reporter
+        before, first = announced(redis_client, work), redis_client.zscore(INDEX, work.worker.id)
+        until(lambda: milliseconds(redis_client) > before["reported"] + 1)
+        reporter._registered_at -= presence.INDEX_REFRESH_SECS
+        work.call(reporter.announce)
+        after, last = announced(redis_client, work), redis_client.zscore(INDEX, work.worker.id)
+    assert first is not None
+    assert last is not None
+    assert last > first
+    assert after["started"] == before["started"]
+    assert after["reported"] > before["reported"]
+
+
+def test_a_worker_says_when_it_reported_and_not_when_it_last_asked_for_the_time(
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
+) -> None:
+    with background_worker(flavour, queue, lambda _: None, announce=True) as work:
+        until(lambda: redis_client.exists(presence.key(work.worker.id)))
+        reporter = work.run.presence_reporter
+        before = announced(redis_client, work)
+        reporter._registered_at -= 30  # it asked for the time that long ago
+        work.call(reporter.announce)
+        assert announced(redis_client, work)["reported"] >= before["reported"] + 30_000
+
+
+def announced(client: redis.Redis, work: BackgroundWorker) -> Any:
+    return json.loads(client.get(presence.key(work.worker.id)))  # type: ignore[arg-type]
+
+
+def milliseconds(client: redis.Redis) -> int:
+    seconds, microseconds = client.time()
+    return int(seconds) * 1000 + int(microseconds) // 1000
 
 
 def test_a_worker_without_the_right_works_unseen(

@@ -20,6 +20,7 @@ from support.redis_probe import EVALS, calls, load
 
 import leaseq
 import leaseq.worker
+import leaseq.worker.aio
 from leaseq import Item
 from leaseq.worker import Backoff, DeadLetter, Hooks, Release
 
@@ -325,6 +326,39 @@ def test_a_handler_has_its_time(queue: Any, flavour: ClientFlavour) -> None:
         assert work.result() == (0 if flavour.name == "asyncio" else 1), "work that is done is done"
 
 
+async def test_each_handler_of_a_slot_has_its_time(url: str) -> None:
+    """The second handler is ended as the first was, and a failure in time keeps its own error."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        await queue.add_items(Item(b"", id=name) for name in ("first", "second", "fails"))
+
+        async def handle(item: leaseq.aio.LeasedItem) -> None:
+            if item.id == "fails":
+                raise ValueError("no")
+            await asyncio.sleep(HOUR)
+
+        options: Any = {"time_limit": 0.05, "burst": True, "announce": False, "handle_signals": False}
+        worker = leaseq.worker.aio.Worker(queue, handle, concurrency=1, backoff=HOUR, **options)
+        assert await asyncio.wait_for(worker.run(), TIMEOUT_SECS) == 0
+        late = "TimeoutError: took longer than 0.05 seconds"
+        errors = [(await queue.inspect(name)).error for name in ("first", "second", "fails")]
+        assert errors == [late, late, "ValueError: no"]
+
+
+def test_a_handler_is_ended_when_its_own_time_is_over(queue: Any, flavour: ClientFlavour) -> None:
+    """A handler that started between two looks at the clock is looked at when its time is over, and not a whole time later."""
+    latch = Latch()
+    queue.add_item(Item(b""))
+    with background_worker(
+        flavour, queue, latch.handler(flavour), time_limit=HOUR, lease_secs=9 * HOUR
+    ) as work:
+        latch.reached()
+        began = work.run._pool.oldest_start()
+        pauses = [work.call(work.run.heartbeater._pause, began + secs) for secs in (0.0, 600.0, 2 * HOUR)]
+        assert pauses == pytest.approx([HOUR, HOUR - 600, 0.0])
+        latch.open()
+        until(lambda: queue.stats().completed == 1)
+
+
 def test_at_most_once_completes_first(flavour: ClientFlavour, url: str) -> None:
     queue, look = flavour.queue("q", url), leaseq.WorkQueue("q", url)
     queue.add_items(Item(b"", id=f"i{n}") for n in range(30))
@@ -486,6 +520,33 @@ def test_a_worker_can_be_stopped_before_it_runs_and_run_again(queue: Any, flavou
     assert start(flavour, worker).result(TIMEOUT_SECS) == 1
 
 
+def test_a_worker_can_be_told_to_drain_before_it_runs_and_run_again(
+    queue: Any, flavour: ClientFlavour
+) -> None:
+    queue.add_item(Item(b""))
+    module: Any = leaseq.worker.aio if flavour.name == "asyncio" else leaseq.worker
+
+    async def handle_async(_: Any) -> None: ...
+
+    handler: Any = handle_async if flavour.name == "asyncio" else lambda _: None
+    worker = module.Worker(getattr(queue, "real", queue), handler, burst=True, handle_signals=False)
+    worker.drain()
+    assert [start(flavour, worker).result(TIMEOUT_SECS) for _ in range(2)] == [0, 1]
+
+
+def test_a_worker_that_runs_is_not_run_once_more(queue: Any, flavour: ClientFlavour) -> None:
+    latch = Latch()
+    queue.add_item(Item(b""))
+    with background_worker(flavour, queue, latch.handler(flavour)) as work:
+        latch.reached()
+        with pytest.raises(leaseq.LeaseqError, match="runs already"):
+            start(flavour, work.worker).result(TIMEOUT_SECS)
+        latch.open()
+        until(lambda: queue.stats().completed == 1)
+        work.stop()
+        assert work.result() == 1
+
+
 def test_a_closed_queue_ends_the_worker_with_an_error(queue: Any, flavour: ClientFlavour) -> None:
     with background_worker(flavour, queue, lambda _: None) as work:
         queue.add_item(Item(b""))
@@ -535,6 +596,29 @@ def test_hooks_are_told_everything_and_cannot_do_harm(queue: Any, flavour: Clien
 
     queue.add_item(Item(b""))
     assert BackgroundWorker(flavour, queue, lambda _: None, hooks=Broken(), burst=True).result() == 1
+
+
+@pytest.mark.parametrize("ending", ["returned", "raised"])
+def test_hooks_hear_of_a_lease_that_was_found_lost_at_its_end(
+    queue: Any, flavour: ClientFlavour, ending: str
+) -> None:
+    queue.add_item(Item(b"", id="a"))
+    latch, recorded = Latch(), RecordingHooks()
+
+    def end(_: Any) -> None:
+        if ending == "raised":
+            raise ValueError("no")
+
+    handler = latch.handler(flavour, end)
+    with background_worker(flavour, queue, handler, hooks=recorded, lease_secs=HOUR) as work:
+        latch.reached()
+        assert queue.remove("a") == "leased"
+        latch.open()
+        until(lambda: recorded.of("lost") == ["a"])
+        work.stop()
+        assert work.result() == 0
+    assert (recorded.of("completed"), recorded.of("released")) == ([], [])
+    assert recorded.of("lost") == ["a"]
 
 
 def test_an_item_whose_work_is_not_done_fails(queue: Any, flavour: ClientFlavour) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from leaseq import commands
 from leaseq._aio import concurrency
-from leaseq._aio.queue import LeasedItem, WorkQueue, end_leases, leased_items, release_each
+from leaseq._aio.queue import LeasedItem, WorkQueue, end_leases, leased_items
 from leaseq.commands import Completion
 from leaseq.errors import FormatError, LeaseqError, TooLargeError
 from leaseq.flows import REPLY_GRACE
@@ -60,7 +60,8 @@ class Completer:
         parts = Parts(given)
         for part in parts:
             try:
-                answers = await release_each(queue, part, REPLY_GRACE)
+                command = commands.release_each(queue.keys, part)
+                answers = await end_leases(queue, [one.item for one in part], command, REPLY_GRACE)
             except OF_ONE as error:
                 if not parts.halve(part):
                     self._in_flight.refused(part[0].item, error)

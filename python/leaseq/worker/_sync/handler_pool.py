@@ -103,22 +103,22 @@ class HandlerPool:
 
     def _running(self) -> list[tuple[LeasedItem, float]]:
         started = [(slot.item, slot.since) for slot in self._slots]
-        return [(item, since) for item, since in started if item is not None and not item.hold.lost]
+        return [(item, since) for item, since in started if item is not None and not item.lost]
 
     def cancel(self, item: LeasedItem, cancel_reason: CancelReason) -> None:
-        """Mark an item as lost; one whose time is over is given up at once, though its handler runs on."""
+        """Tell a handler to stop by `item.lost`; an item whose time is over is given up at once, though its handler runs on."""
         for slot in self._slots:
-            if slot.item is item and not item.hold.lost:
-                item.hold.lost = True
+            if slot.item is item and not item.lost:
+                item.hold.stopped = True
                 if cancel_reason == "late":
                     self._on_result((item, None, now() - slot.since, "late", False))
 
     def abandon(self) -> None:
-        """Mark all items as lost: the handlers run on, and nobody listens to them any more."""
+        """Tell all handlers to stop by `item.lost`: they run on, and nobody listens to them any more."""
         self._stopping = True
         for slot in self._slots:
             if slot.item is not None:
-                slot.item.hold.lost = True
+                slot.item.hold.stopped = True
 
     def end(self) -> None:
         """End the threads that have nothing to do any more."""
@@ -131,8 +131,8 @@ class HandlerPool:
     def _work(self, slot: Slot) -> None:
         get = self._inbox.get
         while (item := get()) is not None:
-            if item.hold.lost or self._stopping:
-                self._on_result((item, None, 0.0, "gone" if item.hold.lost else "withdrawn", True))
+            if item.lost or self._stopping:
+                self._on_result((item, None, 0.0, "gone" if item.lost else "withdrawn", True))
             else:
                 self._handle(slot, item)
 
@@ -146,7 +146,7 @@ class HandlerPool:
             how = "returned"
         except BaseException as failure:  # noqa: BLE001 (told)
             error = failure
-            if item.hold.lost:  # a failure is no longer this worker's to tell
+            if item.lost:  # a failure is no longer this worker's to tell
                 how = "lost"
         slot.item = None
         self._on_result((item, error, now() - slot.since, how, True))

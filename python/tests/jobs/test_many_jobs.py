@@ -1,0 +1,84 @@
+"""Many jobs at a time: each has its own options and its own answer, in whichever call it goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.job_app import JobAppFlavour
+
+from leaseq.errors import QueueFullError
+from leaseq.jobs import App
+from leaseq.jobs.store._aio import client as aio_client
+from leaseq.jobs.store._sync import client as sync_client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import redis
+
+HOUR = 3600.0
+NOTE = "leaseq:{jobs}:default:cancelled:"
+
+
+@pytest.fixture(params=[False, True], ids=["threads", "asyncio"])
+def flavour(request: pytest.FixtureRequest, url: str) -> Iterator[JobAppFlavour]:
+    with JobAppFlavour(App(url), asynchronous=request.param) as made:
+        made.app.job(name="f", retries=0)(work)
+        yield made
+
+
+def work(number: int) -> int:
+    if number < 0:
+        raise ValueError(number)
+    return number
+
+
+def test_each_of_more_than_a_call_takes_has_its_own_status(
+    flavour: JobAppFlavour, redis_client: redis.Redis
+) -> None:
+    for number in (3, 299):
+        redis_client.set(f"{NOTE}{number}", '{"v":1,"cancelled":1}')
+    handles = [flavour.app.handle(str(number), "default") for number in range(300)]
+    expected = ["cancelled" if number in {3, 299} else "unknown" for number in range(300)]
+    assert flavour(flavour.app, "statuses", handles) == expected
+    infos = flavour(flavour.app, "inspect_jobs", handles)
+    assert [info.id for info in infos] == [handle.id for handle in handles]
+    assert [info.status for info in infos] == expected
+
+
+def test_where_a_later_call_fails_the_error_has_the_answers_of_all(flavour: JobAppFlavour) -> None:
+    flavour.app.queue().configure(max_items=280)
+    f = flavour.app.function("f")
+    with pytest.raises(QueueFullError) as raised:
+        flavour(flavour.app, "enqueue_many", [f.call(number) for number in range(300)])
+    assert raised.value.answers == [True] * 280 + [None] * 20
+
+
+def test_among_several_one_counts_its_expiry_from_its_time(flavour: JobAppFlavour) -> None:
+    f, queue = flavour.app.function("f"), flavour.app.queue()
+    now = queue.stats().now
+    calls = [f.call(1), f.with_options(at=now + HOUR, expires=60).call(2), f.with_options(expires=50).call(3)]
+    first, second, third = flavour(flavour.app, "enqueue_many", calls)
+    assert abs(queue.inspect(second.id).expires - now - HOUR - 60) < 10
+    for handle, expires in ((first, 24 * HOUR), (third, 50)):
+        item = queue.inspect(handle.id)
+        assert abs(item.expires - item.created - expires) < 1
+
+
+def test_pages_of_results_leave_failures_out(flavour: JobAppFlavour, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (aio_client, sync_client):
+        monkeypatch.setattr(module, "MAX_ENTRIES", 2)  # of the list of outcomes, in one call
+    f = flavour.app.function("f")
+    numbers = [-1, 1, 2, -3, -4, 5, -6, 7, 8]
+    calls = [f.with_options(keep=1000 + place).call(number) for place, number in enumerate(numbers)]
+    flavour.app.enqueue_many(calls)
+    flavour.burst()
+    good = [number for number in numbers if number > 0]
+
+    def page(offset: int, limit: int) -> list[Any]:
+        found = flavour(flavour.app, "jobs", "succeeded", offset=offset, limit=limit)
+        return [info.result for info in found]
+
+    assert [page(offset, 2) for offset in range(6)] == [good[offset : offset + 2] for offset in range(6)]
+    assert page(3, 1) == [7]
