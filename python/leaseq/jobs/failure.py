@@ -8,7 +8,7 @@ from pathlib import Path
 
 import leaseq
 from leaseq import exception_text
-from leaseq.jobs.errors import Retry
+from leaseq.jobs.errors import JobFailed, Retry
 
 MAX_BYTES = 8192
 """Bytes of a last error that are kept."""
@@ -69,6 +69,14 @@ def read(text: str) -> Failure:
     fields = dict(line.partition(": ")[::2] for line in lines)
     started, refused = (_time(fields.get(name, "")) for name in ("started", "refused"))
     return Failure(kind, message, frames, fields.get("worker", ""), started, refused)
+
+
+def exception(job_id: str, text: str, attempt: int) -> JobFailed:
+    """Return an exception with a failure's text, for an attempt of a job in another process."""
+    known = read(text)
+    return JobFailed(
+        job_id, type=known.type, message=known.message, traceback=known.traceback, attempt=attempt
+    )
 
 
 def _date(time: float) -> str:

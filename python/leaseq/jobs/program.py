@@ -6,6 +6,7 @@ from typing import Any
 
 from leaseq.jobs.clients import Clients
 from leaseq.jobs.cron.declared import DeclaredSchedules
+from leaseq.jobs.middleware import Middleware
 
 Hook = Callable[[], Any]
 
@@ -20,6 +21,7 @@ class Program:
         startup: called in each process before its first job.
         shutdown: called in each process after its last job.
         fork_shutdown: called in the process of each job with `fork=True`, after the job.
+        middleware: in which jobs run, the first one outermost.
     """
 
     clients: Clients
@@ -27,3 +29,4 @@ class Program:
     startup: list[Hook] = field(default_factory=list)
     shutdown: list[Hook] = field(default_factory=list)
     fork_shutdown: list[Hook] = field(default_factory=list)
+    middleware: list[Middleware] = field(default_factory=list)

@@ -28,6 +28,9 @@ class Hooks:
 
     Keep them short: they run in the worker's threads. An exception in a hook is logged and changes nothing. `item` is
     a leased item, and `item.queue.name` its queue.
+
+    In a worker of jobs, `around` and `ended` get the exception that the job raised, with its traceback. If the job ran in a
+    separate process, they get a `leaseq.jobs.JobFailed` with its text.
     """
 
     def leased(self, items: Sequence[LeasedItemBase]) -> None:
@@ -108,9 +111,15 @@ class SafeHooks:
         try:
             yield
         except BaseException as error:
-            _leave(stack, error)
+            _leave(stack, failure_of(error))
             raise
         _leave(stack, None)
+
+
+def failure_of(error: BaseException) -> BaseException:
+    """Return the exception that hooks get: that of the job's function, if a worker of jobs raised this one for it."""
+    failure: BaseException | None = getattr(error, "job_failure", None)
+    return error if failure is None else failure
 
 
 def _leave(stack: contextlib.ExitStack, error: BaseException | None) -> None:

@@ -11,7 +11,7 @@ from leaseq._scripts import MAX_ENTRIES
 from leaseq.commands import ReleaseRequest
 from leaseq.errors import LeaseqError, TooLargeError
 from leaseq.results import Released
-from leaseq.worker.hooks import SafeHooks, logger
+from leaseq.worker.hooks import SafeHooks, failure_of, logger
 from leaseq.worker.prefetch import Prefetcher
 from leaseq.worker.retry_policy import UNCOUNTED, DeadLetter, Disposition, Release
 from leaseq.worker.settings import Settings
@@ -104,7 +104,7 @@ class InFlight:
             if frees:
                 self._timed_out.discard(item)
                 if self._hooks.per_item and how not in {"gone", "withdrawn"}:
-                    self._hooks.emit("ended", item, seconds, error)
+                    self._hooks.emit("ended", item, seconds, None if error is None else failure_of(error))
         if self.completions:
             self._prefetcher.note_completion(now)
         self._prefetcher.outstanding -= freed

@@ -20,6 +20,8 @@ class DeadLetter(Exception):  # noqa: N818 (what a handler decides, no error of 
 
     function = ""
     """The name of the job's function, for the log; empty if the item is no job."""
+    job_failure: BaseException | None = None
+    """The exception of the job's function, for hooks; None if the item is no job."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
@@ -35,6 +37,8 @@ class Release(Exception):  # noqa: N818 (likewise)
 
     function = ""
     """The name of the job's function, for the log; empty if the item is no job."""
+    job_failure: BaseException | None = None
+    """The exception of the job's function, for hooks; None if the item is no job."""
 
     def __init__(self, reason: str = "", *, delay: Duration | None = None, uncounted: bool = False) -> None:
         super().__init__(reason)

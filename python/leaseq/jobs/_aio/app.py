@@ -22,6 +22,7 @@ from leaseq.jobs.cron.trigger import CronTrigger, IntervalTrigger, Trigger, zone
 from leaseq.jobs.definition import checked_name, name_of
 from leaseq.jobs.envelope import VERSION, Envelope
 from leaseq.jobs.info import JobInfo, Status
+from leaseq.jobs.middleware import M, check
 from leaseq.jobs.options import CallOptions, FunctionOptions, Options
 from leaseq.jobs.program import Program
 from leaseq.jobs.serializer import Format, Serializer
@@ -264,6 +265,18 @@ class App:
         """
         self.program.fork_shutdown.append(hook)
         return hook
+
+    def middleware(self, middleware: M) -> M:
+        """Decorate a function that takes the `Context` of a job and returns a context manager, in which the job runs.
+
+        It is called and entered where the job runs: in its thread, in the event loop, or in its process. The first one is
+        outermost. It is a part of the attempt: an exception that it raises is as if the function had raised it, and the
+        time limit of the job holds. It cannot make a failed attempt a success. Declare it before a worker starts. Raises
+        BadTypeError for what returns no context manager.
+        """
+        check(middleware)
+        self.program.middleware.append(middleware)
+        return middleware
 
     async def close(self) -> None:
         """Close what it opened, in this event loop and for threads. Used again, it opens again."""

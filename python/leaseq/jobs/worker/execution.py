@@ -1,8 +1,8 @@
 """Preparing a job before it runs, and writing how it ended: the same in every place where jobs run."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
@@ -15,6 +15,7 @@ from leaseq.jobs.context import Context, Report
 from leaseq.jobs.definition import Definition
 from leaseq.jobs.envelope import Envelope, Result, Stage
 from leaseq.jobs.errors import BadEnvelopeError, JobTimeout, Retry
+from leaseq.jobs.middleware import Middleware
 from leaseq.jobs.round_trip import check_handed_on, check_result, is_plain
 from leaseq.jobs.serializer import Format
 from leaseq.jobs.settings import Settings
@@ -35,7 +36,7 @@ class LeasedJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreparedJob(NamedTuple):
-    """A job that can be run."""
+    """A job that can be run. It has a context if its function or a middleware takes one."""
 
     function: Definition
     args: tuple[Any, ...]
@@ -43,6 +44,7 @@ class PreparedJob(NamedTuple):
     timeout: float | None
     attempt: int
     job: Envelope
+    context: Context | None = None
 
     @property
     def backoff(self) -> Policy:
@@ -78,10 +80,14 @@ class JobResult(msgspec.Struct, frozen=True):
     data: bytes = b""
     function: str = ""
 
-    def raise_failure(self, function: str) -> NoReturn:
-        """Raise the DeadLetter or Release of a job of `function` that failed, for the worker's loop."""
+    def raise_failure(self, lease: LeasedJob, function: str, error: BaseException | None) -> NoReturn:
+        """Raise the DeadLetter or Release of a job of `function` that failed, for the worker's loop.
+
+        `error` is for hooks: None if it was raised in another process, from which there is its text.
+        """
         failed = DeadLetter(self.text) if self.dead else Release(self.text, delay=self.delay)
         failed.function = function
+        failed.job_failure = failure.exception(lease.id, self.text, lease.attempt) if error is None else error
         raise failed
 
 
@@ -91,6 +97,7 @@ class JobExecution:
 
     settings: Settings
     worker: str
+    middleware: Sequence[Middleware] = field(default=())
 
     def ready(self, lease: LeasedJob, report: Report) -> PreparedJob | JobResult | UnknownFunction:
         """Return the job to run, or the end of a job that can never run: it is dead (LQ-JOB-7)."""
@@ -104,10 +111,13 @@ class JobExecution:
         except (BadEnvelopeError, TypeError, msgspec.ValidationError) as error:
             return self._dead(lease, error, "" if job is None else job.function)
         attempt = lease.attempt + job.attempt - 1
+        context = None
+        if function.signature.takes_context or self.middleware:
+            context = self._context(lease, job, function.name, attempt, report)
         if function.signature.takes_context:
-            args = (self._context(lease, job, function.name, attempt, report), *args)
+            args = (context, *args)
         timeout = job.time_limit(function.options.timeout)
-        return PreparedJob(function, args, kwargs, timeout, attempt, job)
+        return PreparedJob(function, args, kwargs, timeout, attempt, job, context)
 
     def _unknown(self, function: str) -> UnknownFunction:
         names = sorted(self.settings.functions)
@@ -129,20 +139,21 @@ class JobExecution:
         )
 
     def done(self, lease: LeasedJob, ready: PreparedJob, value: Any) -> JobResult:
-        """Return the end of a job whose function returned. If its result cannot be encoded, the job is dead."""
+        """Return the end of a job whose function returned. Raises what a serializer raises, which is for `refused`."""
         form = envelope.format_of(lease.data)
-        try:
-            then = ready.job.then
-            if not is_plain(value):
-                refuse_unfinished(value, ready.function.name)
-                if self.settings.serializer is None:
-                    self._check(ready, value, form, kept=lease.keep)
-            content = self._result(lease, value, form) if lease.keep else b""
-            if not then:
-                return JobResult(content)
-            return JobResult(content, then=then[0], data=self._next(then, value, form))
-        except Exception as error:  # noqa: BLE001 (what a serializer raises, or its text, may be anything)
-            return self._dead(lease, error)
+        then = ready.job.then
+        if not is_plain(value):
+            refuse_unfinished(value, ready.function.name)
+            if self.settings.serializer is None:
+                self._check(ready, value, form, kept=lease.keep)
+        content = self._result(lease, value, form) if lease.keep else b""
+        if not then:
+            return JobResult(content)
+        return JobResult(content, then=then[0], data=self._next(then, value, form))
+
+    def refused(self, lease: LeasedJob, error: Exception) -> JobResult:
+        """Return the end of a job whose result cannot be encoded: it is dead."""
+        return self._dead(lease, error)
 
     def _check(self, ready: PreparedJob, value: Any, form: Format, *, kept: bool) -> None:
         """Raise SerializationError for a result that would not arrive as it is (LQ-JOB-61)."""

@@ -24,11 +24,12 @@ from leaseq.jobs.call import followed_with
 from leaseq.jobs.current_job import CurrentJob, SlotWaits, current
 from leaseq.jobs.envelope import Stage
 from leaseq.jobs.info import description_of
+from leaseq.jobs.middleware import needs_loop, run, run_in_loop
 from leaseq.jobs.store._aio.store import Store
 from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob, UnknownFunction
 from leaseq.jobs.worker.process_pool import JobProcesses
 from leaseq.jobs.worker.progress import ProgressReporter
-from leaseq.jobs.worker.thread_pool import AdaptiveThreadPool
+from leaseq.jobs.worker.thread_pool import LAST_SECS, AdaptiveThreadPool
 from leaseq.jobs.worker.time_limit import within
 from leaseq.jobs.worker.unknown_functions import UnknownFunctions
 from leaseq.worker import server_health
@@ -80,12 +81,17 @@ class Executor:
         if isinstance(ready, UnknownFunction):
             await self._unknown.put_off(item, ready)
         self._progress.begin(item, lease.started)
+        error: BaseException | None = None
         try:
-            ending = ready if isinstance(ready, JobResult) else await self._run(item, lease, ready)
+            if isinstance(ready, JobResult):
+                ending = ready
+            else:
+                ending, error = await self._run(item, lease, ready)
         finally:
             self._progress.end(item)
         if ending.failed:
-            ending.raise_failure(ready.function if isinstance(ready, JobResult) else ready.function.name)
+            function = ready.function if isinstance(ready, JobResult) else ready.function.name
+            ending.raise_failure(lease, function, error)
         if ending.then is not None:
             await self._hand_on(item, ending, ending.then)
             return
@@ -118,18 +124,23 @@ class Executor:
             else:
                 return
 
-    async def _run(self, item: LeasedItem, lease: LeasedJob, ready: PreparedJob) -> JobResult:
+    async def _run(
+        self, item: LeasedItem, lease: LeasedJob, ready: PreparedJob
+    ) -> tuple[JobResult, BaseException | None]:
+        """Run a job. Return its end, and the exception if it failed in this process."""
         function = ready.function
         if logger.isEnabledFor(logging.INFO):
             description = description_of(ready.job)
             logger.info("%s: %.200s, job %s, attempt %d", lease.queue, description, lease.id, ready.attempt)
         if function.options.fork:
             self._moved(item)
-            return await self._forks.run(lease, ready, partial(self._progress.report, item))
+            return await self._forks.run(lease, ready, partial(self._progress.report, item)), None
         job = CurrentJob(lease.id, function.name, self._waits)
         before = current.set(job)
         try:
-            if function.is_async:
+            if self._execution.middleware:
+                value = await self._run_in_middleware(lease, ready, job)
+            elif function.is_async:
                 value = await self._run_on_loop(
                     lease, ready, job, function.function(*ready.args, **ready.kwargs)
                 )
@@ -143,10 +154,36 @@ class Executor:
         except BaseException as error:
             if _is_cancelled(error):
                 raise
-            return self._execution.failed(lease, ready, error)
+            return self._execution.failed(lease, ready, error), error
         finally:
             current.reset(before)
-        return self._execution.done(lease, ready, value)
+        try:
+            return self._execution.done(lease, ready, value), None
+        except Exception as error:  # noqa: BLE001 (what a serializer raises, or its text, may be anything)
+            return self._execution.refused(lease, error), error
+
+    async def _run_in_middleware(self, lease: LeasedJob, ready: PreparedJob, job: CurrentJob) -> Any:
+        """Run a job in its middleware: around a thread is what has to be awaited, the rest is in the thread."""
+        context, middleware = ready.context, self._execution.middleware
+        assert context is not None  # noqa: S101 (there is middleware)
+        call = partial(ready.function.function, *ready.args, **ready.kwargs)
+        if ready.function.is_async:
+            work = run_in_loop(middleware, context, partial(_awaited_call, call))
+            return await self._run_on_loop(lease, ready, job, work)
+        inner: Any = [each for each in middleware if not needs_loop(each)]
+
+        async def in_thread() -> Any:
+            value = await self._threads.run(partial(run, inner, context, call), ready.timeout)
+            if hasattr(value, "__await__"):
+                work = run_in_loop(inner, context, partial(awaited, value))
+                value = await self._run_on_loop(lease, ready, job, work, time.time() - lease.started)
+            return value
+
+        outer = [each for each in middleware if needs_loop(each)]
+        if not outer:
+            return await in_thread()
+        limit = None if ready.timeout is None else ready.timeout + LAST_SECS
+        return await within(limit, run_in_loop(outer, context, in_thread))
 
     async def _run_on_loop(
         self,
@@ -175,6 +212,10 @@ class Executor:
                 timeout,
             )
         return value
+
+
+async def _awaited_call(call: Callable[[], Any]) -> Any:
+    return await awaited(call())
 
 
 def _is_cancelled(error: BaseException) -> bool:

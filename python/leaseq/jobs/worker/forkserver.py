@@ -15,6 +15,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -23,6 +24,8 @@ from setproctitle import setproctitle
 from leaseq import signals
 from leaseq.callables import awaited
 from leaseq.jobs.errors import JobTimeout
+from leaseq.jobs.middleware import Middleware, run_in_loop, with_runner
+from leaseq.jobs.middleware import run as run_within
 from leaseq.jobs.worker import process_life
 from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob, UnknownFunction
 from leaseq.jobs.worker.framing import frame
@@ -228,10 +231,13 @@ def _ended(end: socket.socket, execution: JobExecution) -> JobResult:
         return ready
     setproctitle(f"leaseq job: {ready.function.name} {lease.id}")
     try:
-        value = _called(ready)
+        value = _called(ready, execution.middleware)
     except BaseException as error:  # noqa: BLE001 (told)
         return execution.failed(lease, ready, error)
-    return execution.done(lease, ready, value)
+    try:
+        return execution.done(lease, ready, value)
+    except Exception as error:  # noqa: BLE001 (told)
+        return execution.refused(lease, error)
 
 
 def _call_hook(hook: Hook) -> None:
@@ -244,18 +250,29 @@ def _call_hook(hook: Hook) -> None:
         logger.exception("the hook %r failed", getattr(hook, "__name__", hook))
 
 
-def _called(ready: PreparedJob) -> Any:
-    """Call the function, and await what it returns if that can be; within its time limit."""
-    started = time.monotonic()
-    value = _called_within_limit(ready)
+def _called(ready: PreparedJob, middleware: Sequence[Middleware] = ()) -> Any:
+    """Call the function, and await what it returns if that can be; in its middleware, within its time limit."""
+    started, context = time.monotonic(), ready.context
+    call = partial(ready.function.function, *ready.args, **ready.kwargs)
+    if ready.function.is_async or context is None or not middleware:
+        value = _called_within_limit(call, ready.timeout)
+    else:
+        with asyncio.Runner() as runner:
+            layers = [with_runner(each, runner) for each in middleware]
+            wrapped = partial(run_within, layers, context, call)
+            value = _called_within_limit(wrapped, ready.timeout)
     if not hasattr(value, "__await__"):
         return value
-    return asyncio.run(within(ready.timeout, awaited(value), time.monotonic() - started))
+    used = time.monotonic() - started
+    work = awaited(value)
+    if context is not None and middleware:
+        work = run_in_loop(middleware, context, partial(awaited, value))
+    return asyncio.run(within(ready.timeout, work, used))
 
 
-def _called_within_limit(ready: PreparedJob) -> Any:
-    """Call the function; when its time is over, JobTimeout is raised in the middle of it, to be caught or not."""
-    timeout = ready.timeout or 0
+def _called_within_limit(call: Callable[[], Any], limit: float | None) -> Any:
+    """Call; when its time is over, JobTimeout is raised in the middle of it, to be caught or not."""
+    timeout = limit or 0
     late = False
 
     def interrupt(*_: object) -> None:
@@ -267,7 +284,7 @@ def _called_within_limit(ready: PreparedJob) -> Any:
     signals.handle_from_now_on((signal.SIGALRM,), interrupt)
     signal.setitimer(signal.ITIMER_REAL, timeout, AGAIN_SECS)
     try:
-        return ready.function.function(*ready.args, **ready.kwargs)
+        return call()
     except BaseException as error:
         if late:
             raise_late(error, timeout)

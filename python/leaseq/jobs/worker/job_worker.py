@@ -109,7 +109,7 @@ class JobWorker:
             handle_signals=options.get("handle_signals", True),
         )
         self._progress = ProgressReporter(self._store, self._worker.id)
-        execution = JobExecution(settings, self._worker.id)
+        execution = JobExecution(settings, self._worker.id, program.middleware)
         self._forks = JobProcesses(execution, program.fork_shutdown, self.drain)
         waits = SlotWaits(
             options.get("concurrency", CONCURRENCY), [(queue.group, queue.name) for queue in self._queues]
