@@ -13,44 +13,23 @@ from typing import Any
 
 import promql_parser
 import pytest
-from prometheus_client.core import HistogramMetricFamily
 from support.alert_rules import alert_rules, selectors
+from support.cleaner_metrics import exported_metrics
 
-from leaseq.keys import RegisteredQueue
-from leaseq.results import COUNTERS, MOVES, REPAIRS, STATES, DeepClean, LightClean, QueueStats
+from leaseq.results import COUNTERS, MOVES, REPAIRS, STATES
 from leaseq_cleaner.command import LISTEN, MEANINGS, program
-from leaseq_cleaner.metrics import Metrics
 
 ROOT = Path(__file__).parents[3]
 CLEANER = ROOT / "cleaner"
 PAGE = "\n".join(
     (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("cleaner", "metrics")
 )
-QUEUE = RegisteredQueue("q", "g")
 FLAGS = {option for parameter in program.params for option in parameter.opts}
 
 
 @pytest.fixture
 def exported() -> dict[str, set[str]]:
-    """Every metric as a cleaner with a queue tells it, with its labels; a histogram under its own name alone."""
-    metrics = Metrics()
-    metrics.add(QUEUE)
-    metrics.take(QUEUE, QueueStats(**dict.fromkeys(QueueStats.__dataclass_fields__, 0)))  # type: ignore[arg-type]
-    metrics.moved(QUEUE, LightClean(promoted=1))
-    metrics.repaired(QUEUE, DeepClean({"clock": 1}))
-    metrics.deep_cleaned(QUEUE)
-    with metrics.call("stats"):
-        pass
-    metrics.errors.labels("stats", "ServerError")
-    found: dict[str, set[str]] = {}
-    for family in metrics.registry.collect():
-        for sample in family.samples:
-            if sample.name.endswith("_created"):
-                continue
-            histogram = family.type == HistogramMetricFamily("x", "x").type
-            name = family.name if histogram else sample.name
-            found.setdefault(name, set()).update(label for label in sample.labels if label != "le")
-    return found
+    return exported_metrics()
 
 
 def rows(heading: str) -> list[list[str]]:
