@@ -25,8 +25,8 @@ NEWEST_PYTHON ?= 3.14
 OTHER_PYTHONS ?= 3.12 3.13 3.15
 
 # A part that is not there (an sdist has no benchmarks) is not an error.
-PYTHON_DIRS := $(wildcard conftest.py python lua cleaner benchmarks conformance-tests examples tools docs)
-TYPED_DIRS := $(wildcard conftest.py python lua cleaner benchmarks conformance-tests examples tools docs)
+PYTHON_DIRS := $(wildcard conftest.py python lua cleaner benchmarks conformance-tests examples tools docs deploy)
+TYPED_DIRS := $(wildcard conftest.py python lua cleaner benchmarks conformance-tests examples tools docs deploy)
 SHELL_SCRIPTS := .ci/run $(wildcard tools/*.sh tools/*/*.sh)
 
 # Each process has servers of its own; a file's tests stay together.
@@ -62,7 +62,7 @@ demo: setup ## the queue at work, live in the terminal, on a server of its own; 
 # -- tests: three commands. Steps joined by + run side by side.
 
 TEST_STEPS := lint+typescript+vectors+conformance-python pytest
-REST_STEPS := docs+vectors-core+conformance-others go rust typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
+REST_STEPS := docs+vectors-core+conformance-others go rust kube typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
 
 .PHONY: list-steps
 list-steps: # for .ci/run, which looks whether each has run
@@ -184,6 +184,11 @@ rust: servers-newest ## the Rust client: rustfmt, clippy, its tests and those of
 	cd rust && $(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
 	cd rust && timeout 1200 $(CARGO) test --locked --workspace --all-features
 
+.PHONY: kube
+kube: servers-newest ## the Helm chart: rendered, against the schemas of its kinds; its autoscaling, boards and page
+	tools/kube/fetch.sh $(BIN)/python
+	$(BIN)/python -m pytest deploy/tests
+
 .PHONY: rust-build
 rust-build: # its adapter, and its part of the fleets
 	cd rust && $(CARGO) build --locked --workspace
@@ -269,6 +274,7 @@ lint: setup luacheck ## ruff, format, mypy, imports, shell, Docker, Lua, pages (
 	$(BIN)/python tools/rules_json.py --check
 	$(BIN)/python tools/promises.py --check
 	$(BIN)/python tools/api_page.py --check
+	if [ -d deploy ]; then $(BIN)/python tools/kube/generate.py --check; fi
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables --check; fi
 
 .PHONY: format
@@ -284,6 +290,7 @@ generate: setup ## rewrite the generated files: script modules of the clients, t
 	$(BIN)/python tools/rules_json.py
 	$(BIN)/python tools/promises.py
 	$(BIN)/python tools/api_page.py
+	if [ -d deploy ]; then $(BIN)/python tools/kube/generate.py; fi
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables; fi
 
 .PHONY: docs

@@ -32,6 +32,7 @@ NAMES: Final = "docs/test_docs.py::test_shell_lines_name_what_there_is"
 RESTART: Final = "docs/test_restarts.py::test_a_restart_keeps_every_item"
 BACKUP: Final = "docs/test_backups.py::test_a_restored_snapshot_"
 PASTED: Final = "docs/test_pasted_lines.py::test_"
+KUBE: Final = "../../deploy/tests/test_"
 BLOCKS: Final = {
     "README.md": {
         "make demo": "docs/test_readme.py::test_shell_lines_name_what_there_is",
@@ -72,6 +73,16 @@ BLOCKS: Final = {
         "leaseq worker --verbose": "jobs/test_docs.py::test_a_worker_and_who_enqueues_are_two_programs",
         "python -c": "jobs/test_docs.py::test_a_worker_and_who_enqueues_are_two_programs",
         "leaseq worker shop.tasks": f"{PASTED}the_worker_of_several_queues",
+    },
+    "docs/kubernetes.md": {
+        "apiVersion: ": f"{KUBE}page.py::test_a_manifest_fits_its_schema",
+        "helm ": f"{KUBE}page.py::test_the_line_that_installs",
+        "rules:": f"{KUBE}autoscaling.py::test_the_adapter_of_the_page_counts_the_same",
+        "user keda": f"{KUBE}autoscaling.py::test_the_scaler_of_keda_counts_on_a_server",
+        **dict.fromkeys(
+            ("tools/build_image.sh", "kubectl "), f"{KUBE}page.py::test_other_lines_name_files_that_there_are"
+        ),
+        **dict.fromkeys(("url:", "serviceMonitor:", "keda:"), f"{KUBE}page.py::test_values_render"),
     },
     "docs/porting.md": {"leaseq-conformance ": NAMES},
     "docs/quickstart.md": {"pip install": NAMES, "leaseq worker": f"{PASTED}the_worker_of_the_quick_start"},
