@@ -41,6 +41,7 @@ from leaseq.jobs.errors import (
 )
 from leaseq.jobs.info import JobInfo, Status
 from leaseq.jobs.serializer import Serializer
+from leaseq.jobs.signals import JobEvent
 from leaseq.worker.retry_policy import DeadLetter
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "DeadLetter",
     "Handle",
     "JobCancelled",
+    "JobEvent",
     "JobFailed",
     "JobFunction",
     "JobInfo",

@@ -17,6 +17,7 @@ from leaseq.jobs import envelope
 from leaseq.jobs.envelope import Envelope, Stage
 from leaseq.jobs.options import Options
 from leaseq.jobs.settings import Settings
+from leaseq.jobs.signals import JobEvent
 
 T = TypeVar("T")
 _SECONDS = {"delay", "expires_in", "keep"}
@@ -64,6 +65,18 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
         data = envelope.write(content, settings.form, settings.serializer)
         job_id = os.urandom(16).hex() if options.id is None else options.id
         return Item(data, job_id, headers=options.headers or None)
+
+    def event(self, item: Item) -> JobEvent:
+        """Return the signal that the call was enqueued as this item."""
+        return JobEvent(
+            signal="enqueued",
+            id=item.id or "",
+            queue=self.options.queue,
+            function=self.function,
+            args=tuple(self.args),
+            kwargs=self.kwargs,
+            headers=item.headers or {},
+        )
 
     def stage(self, job_id: str = "") -> Stage:
         """The job for later: its time starts when it is enqueued."""

@@ -9,6 +9,7 @@ from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs.annotations import signature_of, warn
 from leaseq.jobs.envelope import VERSION, Envelope
 from leaseq.jobs.options import Options, exceptions
+from leaseq.jobs.signals import listed_receivers
 from leaseq.jobs.signature import Signature
 
 
@@ -23,9 +24,21 @@ class Definition:
         template: the envelope of its jobs, without arguments and times.
         is_async: True if it runs in the event loop, else in a thread. An awaitable that it returns is awaited in both cases.
         retry_on: the exceptions after which there is a next attempt.
+        on_success: the receivers of its successes.
+        on_failure: the receivers of its failures.
     """
 
-    __slots__ = ("function", "is_async", "name", "options", "retry_on", "signature", "template")
+    __slots__ = (
+        "function",
+        "is_async",
+        "name",
+        "on_failure",
+        "on_success",
+        "options",
+        "retry_on",
+        "signature",
+        "template",
+    )
 
     def __init__(self, name: str, function: Callable[..., Any], options: Options) -> None:
         refuse_generators(function, f"job {name}")
@@ -39,6 +52,8 @@ class Definition:
         warn(name, self.signature.unresolved)
         self.is_async = is_async(function)
         self.retry_on = exceptions(options.retry_on)
+        self.on_success = listed_receivers(options.on_success)
+        self.on_failure = listed_receivers(options.on_failure)
 
 
 def name_of(function: Any, name: Any) -> str:

@@ -1,7 +1,7 @@
 """The options of a job: of its function, and of each call."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -9,6 +9,7 @@ from leaseq import commands
 from leaseq.backoff import AnyBackoff, Backoff, DelayFunction, Policy, as_policy
 from leaseq.durations import Duration, Time, seconds_of, since_1970
 from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.jobs.signals import Receiver, listed_receivers
 
 DAY = 86400.0
 MAX_ATTEMPTS = 65534
@@ -44,6 +45,8 @@ class FunctionOptions(CallOptions, total=False):
 
     retry_on: type[BaseException] | Iterable[type[BaseException]]
     fork: bool
+    on_success: Receiver | Sequence[Receiver] | None
+    on_failure: Receiver | Sequence[Receiver] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,8 @@ class Options:
         attempt: the number of its first attempt; more than 1 if earlier attempts, made elsewhere, count.
         headers: at most 16 headers, as for `leaseq.Item`.
         fork: run it in a separate process, which is killed if it does not end in time.
+        on_success: one function or several, called with a `JobEvent` in the worker when the server has recorded the success.
+        on_failure: the same for a job that is dead: it has failed for the last time.
 
     Raises BadTypeError, BadArgumentError.
     """
@@ -90,6 +95,8 @@ class Options:
     attempt: int = 1
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fork: bool = False
+    on_success: Any = None
+    on_failure: Any = None
     of_item: commands.additions.Options = dataclasses.field(init=False, compare=False, repr=False)
     """As options of the item, but for what depends on the server's time."""
     needs_server_time: bool = dataclasses.field(init=False, compare=False, repr=False)
@@ -107,6 +114,8 @@ class Options:
         if self.description is not None and not isinstance(self.description, str):
             raise BadTypeError(f"a description is a str, not {type(self.description).__name__}")
         exceptions(self.retry_on)
+        listed_receivers(self.on_success)
+        listed_receivers(self.on_failure)
         object.__setattr__(self, "needs_server_time", self.at is not None and self.expires is not None)
         object.__setattr__(self, "of_item", self._counted(None))
 

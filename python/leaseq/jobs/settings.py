@@ -7,6 +7,7 @@ from leaseq.errors import BadArgumentError
 from leaseq.jobs.definition import Definition
 from leaseq.jobs.options import Options
 from leaseq.jobs.serializer import Format, Serializer, check_format, check_serializer
+from leaseq.jobs.signals import Receivers
 from leaseq.keys import QueueKeys
 
 
@@ -20,6 +21,7 @@ class Settings:
         serializer: that writes what is in them, if there is one.
         serializers: the same, by name.
         functions: by name.
+        receivers: of signals.
     """
 
     def __init__(self, group: str, queue: str, form: Format, serializer: Serializer | None) -> None:
@@ -30,6 +32,7 @@ class Settings:
         self.serializer = check_serializer(serializer)
         self.serializers = {} if serializer is None else {serializer.name: serializer}
         self.functions: dict[str, Definition] = {}
+        self.receivers = Receivers()
 
     def define(self, name: str, function: Callable[..., Any], options: Options) -> Definition:
         """Add a function. Raises BadArgumentError if there is one with this name."""

@@ -28,6 +28,7 @@ from leaseq.jobs.options import CallOptions, FunctionOptions, Options
 from leaseq.jobs.program import Program
 from leaseq.jobs.serializer import Format, Serializer
 from leaseq.jobs.settings import Settings
+from leaseq.jobs.signals import R, Signal
 from leaseq.jobs.store._sync.client import ListState
 from leaseq.keys import QueueKeys
 
@@ -278,6 +279,22 @@ class App:
         check(middleware)
         self.program.middleware.append(middleware)
         return middleware
+
+    def on(self, *signals: Signal) -> Callable[[R], R]:
+        """Decorate a function that receives signals of jobs, each as a `JobEvent`: `@app.on("failed")`.
+
+        "enqueued" and "cancelled" are received in the program that enqueues or cancels, in the call, after the server has
+        recorded it. "started", "retried", "succeeded" and "failed" are received in a process of the worker, next to
+        the jobs: an `def` in the event loop, other functions in a thread, for up to 30 s. The last three come when the
+        server has recorded it. A receiver that raises changes nothing; its exception is logged. A crash of the process can lose a signal.
+        Declare it before a worker starts. Raises BadArgumentError, BadTypeError.
+        """
+
+        def receive(receiver: R) -> R:
+            self._settings.receivers.add(receiver, signals)
+            return receiver
+
+        return receive
 
     def close(self) -> None:
         """Close what it opened for threads. Used again, it opens again."""

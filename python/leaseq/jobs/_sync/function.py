@@ -104,6 +104,8 @@ class Enqueuer(Generic[P, T]):
             raise commands.queue_full(queue.name, [None])
         if created and options.id is not None:
             client.forget_earlier([call])
+        if created and client.settings.receivers:
+            client.settings.receivers.call(call.event(item))
         if client.after is not None:
             client.after()
         return Handle(self._clients, item.id, options.queue, call.convert, created > 0)

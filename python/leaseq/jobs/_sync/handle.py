@@ -13,6 +13,7 @@ from leaseq.jobs.current_job import current
 from leaseq.jobs.envelope import Result
 from leaseq.jobs.errors import ResultNotKept
 from leaseq.jobs.info import JobInfo, Status
+from leaseq.jobs.signals import JobEvent
 from leaseq.results import WAITS
 
 T = TypeVar("T")
@@ -82,7 +83,10 @@ class Handle(Generic[T]):
         """
         client = self._clients.sync
         client.queue_of(self)
-        return client.store.cancel(self.queue, self.id)
+        cancelled = client.store.cancel(self.queue, self.id)
+        if cancelled and client.settings.receivers:
+            client.settings.receivers.call(JobEvent(signal="cancelled", id=self.id, queue=self.queue))
+        return cancelled
 
     def revive(self) -> bool:
         """Put the job back if it is dead: it is ready with all its attempts, and with the same arguments.

@@ -80,14 +80,11 @@ class JobResult(msgspec.Struct, frozen=True):
     data: bytes = b""
     function: str = ""
 
-    def raise_failure(self, lease: LeasedJob, function: str, error: BaseException | None) -> NoReturn:
-        """Raise the DeadLetter or Release of a job of `function` that failed, for the worker's loop.
-
-        `error` is for hooks: None if it was raised in another process, from which there is its text.
-        """
+    def raise_failure(self, function: str, error: BaseException | None) -> NoReturn:
+        """Raise the DeadLetter or Release of a job of `function` that failed, for the worker's loop; `error` is for hooks."""
         failed = DeadLetter(self.text) if self.dead else Release(self.text, delay=self.delay)
         failed.function = function
-        failed.job_failure = failure.exception(lease.id, self.text, lease.attempt) if error is None else error
+        failed.job_failure = error
         raise failed
 
 

@@ -20,6 +20,7 @@ from leaseq.errors import (
     UnavailableError,
 )
 from leaseq.item import Item
+from leaseq.jobs import failure
 from leaseq.jobs.call import followed_with
 from leaseq.jobs.current_job import CurrentJob, SlotWaits, current
 from leaseq.jobs.envelope import Stage
@@ -29,6 +30,7 @@ from leaseq.jobs.store._aio.store import Store
 from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob, UnknownFunction
 from leaseq.jobs.worker.process_pool import JobProcesses
 from leaseq.jobs.worker.progress import ProgressReporter
+from leaseq.jobs.worker.signal_emitter import SignalEmitter
 from leaseq.jobs.worker.thread_pool import LAST_SECS, AdaptiveThreadPool
 from leaseq.jobs.worker.time_limit import within
 from leaseq.jobs.worker.unknown_functions import UnknownFunctions
@@ -52,11 +54,13 @@ class Executor:
         forks: JobProcesses,
         moved: Callable[[LeasedItem], None],
         waits: SlotWaits,
+        signals: SignalEmitter | None = None,
     ) -> None:
         """`moved` is called with the item of a job that goes on in a separate process."""
         self.on_loop: dict[asyncio.Task[Any], CurrentJob] = {}
         """The jobs that run in the event loop."""
         self._waits = waits
+        self._signals = signals
         self._store = store
         self._execution = execution
         self._progress = running
@@ -82,16 +86,26 @@ class Executor:
             await self._unknown.put_off(item, ready)
         self._progress.begin(item, lease.started)
         error: BaseException | None = None
+        value: Any = None
+        if self._signals is not None:
+            if isinstance(ready, JobResult):
+                self._signals.refuse(item, lease, ready)
+            else:
+                self._signals.begin(item, lease, ready)
         try:
             if isinstance(ready, JobResult):
                 ending = ready
             else:
-                ending, error = await self._run(item, lease, ready)
+                ending, value, error = await self._run(item, lease, ready)
         finally:
             self._progress.end(item)
+        if ending.failed and error is None:
+            error = failure.exception(lease.id, ending.text, lease.attempt)
+        if self._signals is not None:
+            self._signals.end(item, lease, ending, value, error)
         if ending.failed:
             function = ready.function if isinstance(ready, JobResult) else ready.function.name
-            ending.raise_failure(lease, function, error)
+            ending.raise_failure(function, error)
         if ending.then is not None:
             await self._hand_on(item, ending, ending.then)
             return
@@ -126,15 +140,15 @@ class Executor:
 
     async def _run(
         self, item: LeasedItem, lease: LeasedJob, ready: PreparedJob
-    ) -> tuple[JobResult, BaseException | None]:
-        """Run a job. Return its end, and the exception if it failed in this process."""
+    ) -> tuple[JobResult, Any, BaseException | None]:
+        """Run a job. Return its end, and what it returned or raised in this process."""
         function = ready.function
         if logger.isEnabledFor(logging.INFO):
             description = description_of(ready.job)
             logger.info("%s: %.200s, job %s, attempt %d", lease.queue, description, lease.id, ready.attempt)
         if function.options.fork:
             self._moved(item)
-            return await self._forks.run(lease, ready, partial(self._progress.report, item)), None
+            return await self._forks.run(lease, ready, partial(self._progress.report, item)), None, None
         job = CurrentJob(lease.id, function.name, self._waits)
         before = current.set(job)
         try:
@@ -154,13 +168,13 @@ class Executor:
         except BaseException as error:
             if _is_cancelled(error):
                 raise
-            return self._execution.failed(lease, ready, error), error
+            return self._execution.failed(lease, ready, error), None, error
         finally:
             current.reset(before)
         try:
-            return self._execution.done(lease, ready, value), None
+            return self._execution.done(lease, ready, value), value, None
         except Exception as error:  # noqa: BLE001 (what a serializer raises, or its text, may be anything)
-            return self._execution.refused(lease, error), error
+            return self._execution.refused(lease, error), None, error
 
     async def _run_in_middleware(self, lease: LeasedJob, ready: PreparedJob, job: CurrentJob) -> Any:
         """Run a job in its middleware: around a thread is what has to be awaited, the rest is in the thread."""

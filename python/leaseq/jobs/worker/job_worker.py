@@ -22,6 +22,7 @@ from leaseq.jobs.worker.process_pool import JobProcesses
 from leaseq.jobs.worker.progress import ProgressReporter
 from leaseq.jobs.worker.recycling import RecyclePolicy
 from leaseq.jobs.worker.scheduler import Scheduler
+from leaseq.jobs.worker.signal_emitter import SignalEmitter
 from leaseq.jobs.worker.thread_pool import AdaptiveThreadPool
 from leaseq.worker import presence, server_health
 from leaseq.worker._aio.presence import PresenceReporter
@@ -95,6 +96,8 @@ class JobWorker:
             self._store, program.schedules if source is None else (), names, settings.form
         )
         self._threads = AdaptiveThreadPool()
+        self._signals = SignalEmitter.of(settings, self._threads)
+        self._observers: list[Hooks] = [each for each in (journal, self._signals) if each is not None]
         schedules = [self._store.queue(name) for name in self._scheduler.queues]
         self._worker = Worker(
             [*schedules, *self._queues] if source is None else source,
@@ -105,7 +108,7 @@ class JobWorker:
             dead_letter_on=TooLargeError,  # a result that the queue does not take; it would be the same again
             grace_secs=options.get("grace_secs", GRACE_SECS),
             burst=options.get("burst", False),
-            hooks=[*as_hook_list(options.get("hooks")), *([] if journal is None else [journal])],
+            hooks=[*as_hook_list(options.get("hooks")), *self._observers],
             handle_signals=options.get("handle_signals", True),
         )
         self._progress = ProgressReporter(self._store, self._worker.id)
@@ -115,7 +118,14 @@ class JobWorker:
             options.get("concurrency", CONCURRENCY), [(queue.group, queue.name) for queue in self._queues]
         )
         self._executor = Executor(
-            self._store, execution, self._progress, self._threads, self._forks, self._moved, waits
+            self._store,
+            execution,
+            self._progress,
+            self._threads,
+            self._forks,
+            self._moved,
+            waits,
+            self._signals,
         )
 
     @property
@@ -141,6 +151,8 @@ class JobWorker:
         finally:
             if self._journal is not None:
                 self._journal.over()
+            if self._signals is not None:
+                await self._signals.close(stopped=self._stopping)
             self._threads.close()
             await self._forks.close()
             async with contextlib.AsyncExitStack() as each:  # if a hook raises, the others still run
@@ -220,6 +232,8 @@ class JobWorker:
     async def _run(self, item: Any) -> None:
         if self._draining:  # it was leased ahead, and is for the next process
             raise Release(uncounted=True)
+        if self._signals is not None:
+            await self._signals.room()
         is_turn = item.queue.name in self._scheduler.queues
         if self._journal is not None and not is_turn:
             self._journal.begun(item)
@@ -231,8 +245,9 @@ class JobWorker:
                 self.drain()
             if self._journal is not None and not self._progress:
                 self._title("idle")
-        if self._journal is not None and item.hold.ended:  # told here, else the worker's loop tells
-            self._journal.completed(item)
+        if item.hold.ended:  # told here, else the worker's loop tells
+            for observer in self._observers:
+                observer.completed(item)
 
     def _moved(self, item: Any) -> None:
         """Record that the job of an item goes on in a separate process."""

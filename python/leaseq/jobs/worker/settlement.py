@@ -17,7 +17,10 @@ from leaseq.jobs.worker.estate import Estate
 from leaseq.jobs.worker.execution import JobExecution, LeasedJob, PreparedJob
 from leaseq.jobs.worker.job_worker import LEASE_SECS, JobWorker, WorkerOptions
 from leaseq.jobs.worker.lease_journal import HeldLease, LeaseJournal
+from leaseq.jobs.worker.signal_emitter import SignalEmitter, started
 from leaseq.jobs.worker.suspects import SuspectSource
+from leaseq.jobs.worker.thread_pool import AdaptiveThreadPool
+from leaseq.results import Released
 from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
 
@@ -35,6 +38,8 @@ class Settlement:
         self._lease_secs = seconds(options.get("lease_secs", LEASE_SECS), "lease_secs")
         self._expire_at = concurrency.now() + self._lease_secs
         self._trial: JobWorker | None = None
+        self._threads = AdaptiveThreadPool()
+        self._signals = SignalEmitter.of(program.clients.settings, self._threads)
         if estate.suspects:
             self._source = SuspectSource(self._store, journal, estate.suspects, self._lease_secs)
             alone: WorkerOptions = {
@@ -63,6 +68,9 @@ class Settlement:
             await self._charge(held)
         performed = 0 if self._trial is None else await self._try(self._trial)
         self._journal.over()
+        if self._signals is not None:
+            await self._signals.close(stopped=True)
+        self._threads.close()
         return performed
 
     async def _try(self, trial: JobWorker) -> int:
@@ -95,13 +103,18 @@ class Settlement:
         """Release the lease of a job whose attempt has failed, after its function's backoff."""
         text = failure.written("ProcessDied", f"its process {self._estate.why}", "", self._estate.worker, 0)
         delay = Backoff()(held.attempt)
+        event = None
         with contextlib.suppress(Exception):  # a job that cannot be read here dies in its next attempt
-            prepared = await self._prepared(held)
-            if prepared is not None:
+            found = await self._prepared(held)
+            if found is not None:
+                lease, prepared = found
                 delay = prepared.backoff(prepared.attempt)
-        await self._release(held.queue, [held], delay=delay, error=text)
+                event = started(lease, prepared)
+        for answer in await self._release(held.queue, [held], delay=delay, error=text):
+            if event is not None and self._signals is not None:
+                self._signals.charged(event, answer, text, delay)
 
-    async def _prepared(self, held: HeldLease) -> PreparedJob | None:
+    async def _prepared(self, held: HeldLease) -> tuple[LeasedJob, PreparedJob] | None:
         settings = self._program.clients.settings
         (data,) = await self._store.data(held.queue, [held.id])
         lease = LeasedJob(
@@ -116,13 +129,14 @@ class Settlement:
         )
         execution = JobExecution(settings, self._estate.worker)
         prepared = execution.ready(lease, lambda *_: None)
-        return prepared if isinstance(prepared, PreparedJob) else None
+        return (lease, prepared) if isinstance(prepared, PreparedJob) else None
 
-    async def _release(self, queue: str, held: Sequence[HeldLease], **options: Any) -> None:
+    async def _release(self, queue: str, held: Sequence[HeldLease], **options: Any) -> list[Released]:
         """Release leases, with growing pauses while the server is away, until they have expired."""
+        answers: list[Released] = []
         for failures in itertools.count(1):
             try:
-                await self._store.queue(queue).release_items(map(_item, held), **options)
+                answers = await self._store.queue(queue).release_items(map(_item, held), **options)
             except LeaseqError as error:
                 pause = server_health.pause(failures)
                 if concurrency.now() + pause < self._expire_at:
@@ -131,6 +145,7 @@ class Settlement:
                 logger.error("worker: %d jobs wait for the end of their leases: %s", len(held), error)
             break
         self._journal.settled(held)
+        return answers
 
 
 def _item(held: HeldLease) -> LeasedItemBase:

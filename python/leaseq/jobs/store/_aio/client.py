@@ -82,6 +82,8 @@ class JobClient:
             )
             for number, (item, _), added in zip(numbers, entries, answers, strict=True):
                 found[number] = item.id, added
+                if added and self.settings.receivers:
+                    self.settings.receivers.call(calls[number].event(item))
         await self.enqueued()
         return [found[number] for number in range(len(calls))]
 
