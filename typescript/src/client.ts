@@ -69,7 +69,7 @@ export class Client {
     const given = Array.isArray(servers) ? (servers as readonly Server[]) : [servers as Server];
     if (given.length === 0) throw new BadArgumentError("no servers");
     const { replyTimeout = 10_000 } = options;
-    if (!(replyTimeout > 0 && replyTimeout <= MAX_TIMER_MS)) {
+    if (!(typeof replyTimeout === "number" && replyTimeout > 0 && replyTimeout <= MAX_TIMER_MS)) {
       throw new BadArgumentError(`replyTimeout is a number of milliseconds above 0, not ${replyTimeout}`);
     }
     this.#replyTimeout = replyTimeout;

@@ -127,6 +127,7 @@ export class Heartbeater {
     const leaseName = leaseNameOf(keys, token);
     this.#heartbeats.get(leaseName)?.stop();
     const heartbeat: Heartbeat = new Heartbeat(lease, onLost, () => {
+      // a handle of an earlier heartbeat may be stopped again
       if (this.#heartbeats.get(leaseName) === heartbeat) this.#heartbeats.delete(leaseName);
     });
     this.#heartbeats.set(leaseName, heartbeat);

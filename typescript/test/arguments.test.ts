@@ -3,7 +3,19 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
 import { errorFromReply } from "../src/errors.js";
-import { BadArgumentError, Client, commands, type LeaseqError, ServerError } from "../src/index.js";
+import {
+  AbortError,
+  BadArgumentError,
+  Client,
+  commands,
+  type LeaseqError,
+  NoScriptsError,
+  PartialError,
+  QueueFullError,
+  ReplyLostError,
+  ServerError,
+  UnavailableError,
+} from "../src/index.js";
 
 const NOWHERE = { path: "/nonexistent/leaseq" };
 const client = new Client(NOWHERE);
@@ -50,7 +62,12 @@ describe("the URL of the server", () => {
   test("is a string, or options", () => {
     assert.throws(() => new Client(undefined as unknown as string), BadArgumentError);
     assert.throws(() => new Client(NOWHERE, { replyTimeout: Number.NaN }), BadArgumentError);
-    assert.throws(() => new Client(NOWHERE, { replyTimeout: 0 }), BadArgumentError);
+    assert.throws(() => new Client([]), BadArgumentError);
+    // a timer of 2^31 ms fires at once
+    for (const replyTimeout of [0, -1, 2 ** 31, Number.POSITIVE_INFINITY, "1" as never, null as never]) {
+      assert.throws(() => new Client(NOWHERE, { replyTimeout }), BadArgumentError, `${replyTimeout}`);
+    }
+    for (const replyTimeout of [undefined, 0.5, 2 ** 31 - 1]) new Client(NOWHERE, { replyTimeout });
   });
 });
 
@@ -85,6 +102,51 @@ describe("what is no number", () => {
   }
 });
 
+describe("what is of another type", () => {
+  const wrong: Record<string, (value: never) => unknown> = {
+    data: (data) => queue.add({ id: "a", data }),
+    "an id": (id) => queue.add({ id, data: "" }),
+    "an id that is looked for": (id) => queue.inspect([id]),
+    "the id of an outcome": (id) => queue.waitForOutcome(id),
+    contentType: (contentType) => queue.add({ ...item, contentType: contentType ?? 1 }),
+    "a header": (value) => queue.add({ ...item, headers: { name: value } }),
+    "a result": (result) => queue.complete({ ...held, result: result ?? 1 }),
+    "an error": (error) => queue.release({ ...held, error: error ?? 1 }),
+  };
+  for (const [what, call] of Object.entries(wrong)) {
+    test(`${what} is refused before anything is sent`, async () => {
+      for (const value of [5, null, undefined, true, {}, ["a"], new ArrayBuffer(1), new Date()]) {
+        await assert.rejects(async () => await call(value as never), BadArgumentError, `${value}`);
+      }
+    });
+  }
+
+  test("a number as text is refused, and no number is rounded to another", async () => {
+    for (const duration of ["1000", null, {}, 1n] as never[]) {
+      await assert.rejects(queue.lease({ duration }), BadArgumentError);
+      await assert.rejects(queue.extend({ ...held, duration }), BadArgumentError);
+    }
+    for (const timeout of ["1000", {}] as never[]) {
+      await assert.rejects(queue.lease({ duration: 1000, timeout }), BadArgumentError);
+      assert.throws(() => queue.items({ duration: 1000, timeout }), BadArgumentError);
+    }
+    for (const token of ["1", null, 1.5] as never[]) {
+      await assert.rejects(async () => queue.complete({ id: "a", token }), BadArgumentError);
+    }
+  });
+
+  test("no queues, no servers, and names that are none", async () => {
+    await assert.rejects(client.leaseAny([], { duration: 1000 }), BadArgumentError);
+    for (const name of ["", "a b", "é", "a:b", "a{b}", "a".repeat(101)]) {
+      assert.throws(() => client.queue(name), BadArgumentError, name);
+      assert.throws(() => client.queue("q", { group: name }), BadArgumentError, name);
+    }
+    const { group, name, keys } = client.queue("orders", { group: "shop" });
+    assert.deepEqual([group, name, keys.key("items")], ["shop", "orders", "leaseq:{shop}:orders:items"]);
+    assert.equal(client.queue("a".repeat(100)).group, "a".repeat(100));
+  });
+});
+
 describe("durations", () => {
   const delay = (value: number) => commands.add(queue.keys, [{ ...item, delay: value }]).args.slice(3);
 
@@ -105,6 +167,48 @@ describe("durations", () => {
       "keep",
       "0",
     ]);
+  });
+});
+
+describe("an error", () => {
+  const refused = new BadArgumentError("refused");
+  const lost = new ReplyLostError("lost");
+
+  test("has the name of its class", () => {
+    const errors = [
+      refused,
+      lost,
+      new UnavailableError("away"),
+      new NoScriptsError(),
+      new ServerError("ERR x"),
+    ];
+    assert.deepEqual(
+      errors.map(({ name }) => name),
+      ["BadArgumentError", "ReplyLostError", "UnavailableError", "NoScriptsError", "ServerError"],
+    );
+    assert.ok(errors.every((error) => error instanceof Error && error.stack?.startsWith(error.name)));
+    assert.equal(errorFromReply("LEASEQ_CLOCK the year is 1970").name, "ClockError");
+  });
+
+  test("of a part has code and definite of its cause; what was refused leaves nothing in doubt", () => {
+    for (const [cause, inDoubt] of [
+      [refused, 0],
+      [lost, 5],
+    ] as const) {
+      const error = new PartialError([true], 5, cause);
+      assert.deepEqual(
+        [error.code, error.definite, error.inDoubt, error.answers, error.cause],
+        [cause.code, cause.definite, inDoubt, [true], cause],
+      );
+      assert.equal(error.name, "PartialError");
+    }
+  });
+
+  test("of a full queue counts those without room", () => {
+    const error = new QueueFullError([5, 0, -1, -1]);
+    assert.match(error.message, /no room for 2 of 4/);
+    assert.equal("cause" in error, false);
+    assert.equal(new QueueFullError([-1], new AbortError("why")).cause instanceof AbortError, true);
   });
 });
 

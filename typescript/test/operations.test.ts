@@ -7,13 +7,16 @@ import {
   BadIdError,
   Client,
   CrossGroupError,
+  type LeasedItem,
   OutOfMemoryError,
   PartialError,
   QueueFullError,
+  ReplyLostError,
+  SCRIPTS,
   TooLargeError,
   WrongKeyTypeError,
 } from "../src/index.js";
-import { Server, until } from "./server.js";
+import { FaultProxy, Server, until } from "./server.js";
 
 let server: Server;
 let client: Client;
@@ -360,6 +363,121 @@ describe("outcomes and hand-off", () => {
     assert.equal((await queue.outcome("b")).state, "result");
   });
 
+  test("complete and lease: as many as were asked for, by one call or by two, behind no completion too", async () => {
+    const queue = newQueue();
+    const lease = async (entries: Parameters<typeof queue.completeAndLease>[0]) => {
+      const { completed, items } = await queue.completeAndLease(entries, { duration: 60_000, count: 2 });
+      assert.deepEqual(completed, Array(entries.length).fill(true));
+      assert.ok(items.every((item) => item.queue === queue && item.duration === 60_000 && item.held));
+      return items;
+    };
+    const ids = Array.from({ length: 300 }, (_, index) => `i${index}`);
+    await queue.add(ids.map((id) => ({ id, data: "" })));
+    const first = await lease([]);
+    assert.equal(first.length, 2);
+    const second = await lease(first);
+    assert.equal(second.length, 2);
+    assert.ok(first.every((item) => !item.held));
+    const third = await lease(
+      second.map(({ id, token }, index) => ({ id, token, ...(index === 1 && { keep: 60_000 }) })),
+    );
+    assert.equal((await queue.outcome(second[1]?.id as Buffer)).state, "result");
+    assert.equal(third.length, 2);
+    const many = [...third, ...(await queue.leaseItems({ duration: 60_000, count: 256 }))];
+    assert.equal(many.length, 258);
+    assert.equal((await lease(many)).length, 2);
+    assert.ok(many.every((item) => !item.held));
+    const [one] = (await queue.completeAndLease([], { duration: 60_000 })).items;
+    assert.deepEqual(
+      (await queue.completeAndLease([one as LeasedItem], { duration: 60_000 })).items.length,
+      1,
+    );
+  });
+
+  test("complete and lease: an error of the lease has the completions, and leaves none in doubt", async () => {
+    const proxy = await new FaultProxy(server.path).open();
+    const slow = new Client({ path: proxy.path }, { replyTimeout: 300 });
+    const queue = slow.queue("fails");
+    await queue.add(["a", "b"].map((id) => ({ id, data: "", keep: 60_000 })));
+    const [a, b] = await queue.leaseItems({ duration: 60_000, count: 2 });
+    assert.ok(a && b);
+    await assert.rejects(queue.completeAndLease([a], { duration: 60_000, count: 0 }), (error) => {
+      assert.ok(error instanceof PartialError && error.cause instanceof BadArgumentError);
+      assert.deepEqual([error.answers, error.inDoubt, error.definite], [[true], 0, true]);
+      return true;
+    });
+    assert.equal(a.held, false);
+    proxy.silentFrom = SCRIPTS.lease.sha1;
+    await assert.rejects(queue.completeAndLease([b], { duration: 60_000 }), (error) => {
+      assert.ok(error instanceof PartialError && error.cause instanceof ReplyLostError);
+      assert.deepEqual([error.answers, error.inDoubt, error.definite], [[true], 0, false]);
+      return true;
+    });
+    proxy.close();
+    await slow.close();
+  });
+
+  test("completions of a long list: only a call with an outcome in it takes the costly script (LQ-CLIENT-23)", async () => {
+    const proxy = await new FaultProxy(server.path).open();
+    const watched = new Client({ path: proxy.path });
+    const queue = watched.queue("split");
+    const ids = Array.from({ length: 600 }, (_, index) => `i${index}`);
+    await queue.add(ids.map((id) => ({ id, data: "", ...(id === "i300" && { keep: 60_000 }) })));
+    const items: LeasedItem[] = [];
+    while (items.length < 600) items.push(...(await queue.leaseItems({ duration: 60_000, count: 256 })));
+    const scripts = () =>
+      [...proxy.sent.matchAll(/[0-9a-f]{40}/g)].map(
+        ([sha1]) => Object.entries(SCRIPTS).find(([, script]) => script.sha1 === sha1)?.[0],
+      );
+    proxy.sent = "";
+    assert.deepEqual([...new Set(await queue.complete(items))], [true]);
+    assert.deepEqual(scripts(), ["complete", "complete_with", "complete"]);
+    assert.equal((await queue.outcome("i300")).state, "result");
+    await watched.close();
+    proxy.close();
+  });
+
+  test("a completion, a release and a hand-off of one item return one result, of a list a list", async () => {
+    const queue = newQueue();
+    await queue.add(["a", "b", "c", "d"].map((id) => ({ id, data: "", keep: 60_000 })));
+    const [a, b, c, d] = await queue.leaseItems({ duration: 60_000, count: 4 });
+    assert.ok(a && b && c && d);
+    assert.equal(await queue.complete(a), true);
+    assert.deepEqual(await queue.completeWith(b), { completed: true, followUps: [] });
+    assert.deepEqual(await queue.completeWith([c]), [{ completed: true, followUps: [] }]);
+    assert.ok((await queue.extend(d)) > d.deadline);
+    assert.deepEqual(await queue.release([d]), ["ready"]);
+    assert.deepEqual(
+      (await queue.outcome(["a", "b", "c"])).map(({ state }) => state),
+      ["result", "result", "result"],
+    );
+    assert.equal((await queue.inspect(["d"]))[0]?.state, (await queue.inspect("d")).state);
+    for (const empty of [queue.complete([]), queue.completeWith([]), queue.extend([]), queue.release([])]) {
+      assert.deepEqual(await empty, []);
+    }
+    for (const empty of [queue.inspect([]), queue.outcome([]), queue.remove([]), queue.revive([])]) {
+      assert.deepEqual(await empty, []);
+    }
+  });
+
+  test("light cleans in steps: as many of each as the limit says, and all that died have their outcome", async () => {
+    const queue = newQueue();
+    const ids = Array.from({ length: 300 }, (_, index) => `i${index}`);
+    await queue.add(ids.map((id) => ({ id, data: "", keep: 60_000, maxAttempts: 1 })));
+    const items: LeasedItem[] = [];
+    for (const count of [256, 44]) items.push(...(await queue.leaseItems({ duration: 60_000, count })));
+    await queue.extend(items.map(({ id, token }) => ({ id, token, duration: 1 })));
+    await until(async () => (await queue.stats()).get("overdue") === 300);
+    const step = await queue.lightCleanStep({ limit: 2 });
+    assert.deepEqual([step.died, step.wait, step.deadWithOutcome.length], [2, 0, 2]);
+    const whole = await queue.lightClean();
+    assert.deepEqual([whole.died, whole.deadWithOutcome.length], [298, 298]);
+    assert.notEqual(whole.wait, 0);
+    const raw = server.raw();
+    await until(async () => (await raw.keys(`${queue.keys.key("result:")}*`)).length === 300);
+    raw.disconnect();
+  });
+
   test("a light clean that finds a dead item publishes its outcome", async () => {
     const queue = newQueue();
     await queue.add({ id: "a", data: "", keep: 60_000, maxAttempts: 1 });
@@ -391,7 +509,23 @@ describe("inspecting and cleaning", () => {
     await raw.zrem(queue.keys.key("ready"), "i0");
     assert.equal((await queue.deepClean({ dryRun: true })).get("unplaced"), 1);
     assert.equal((await queue.deepClean()).get("unplaced"), 1);
+    // more than one page: what is damaged behind the first stays in a dry run, and is repaired in the end
+    const data = "x".repeat(100);
+    await queue.add(Array.from({ length: 300 }, (_, index) => ({ id: `more${index}`, data })));
+    const damaged = Array.from({ length: 100 }, (_, index) => `more${3 * index}`);
+    await raw.zrem(queue.keys.key("ready"), ...damaged);
+    for (const dryRun of [true, true, undefined]) {
+      assert.equal((await queue.deepClean({ limit: 10, dryRun })).get("unplaced"), 100);
+    }
+    assert.equal((await queue.deepClean({ limit: undefined })).get("unplaced") ?? 0, 0);
+    let pages = 0;
+    for (let cursor = ""; cursor !== "0"; pages += 1) {
+      cursor = (await queue.deepCleanPage(cursor || "0", { limit: 10 })).cursor;
+    }
+    assert.ok(pages > 10, `${pages} pages`);
+    await queue.remove(Array.from({ length: 300 }, (_, index) => `more${index}`));
     raw.disconnect();
+    assert.deepEqual((await queue.listItems("ready", { offset: undefined, limit: 2 })).items.length, 2);
     await queue.configure({ paused: true });
     assert.equal(await queue.lease({ duration: 1000 }), undefined);
     await queue.configure({ paused: false });

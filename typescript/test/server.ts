@@ -81,6 +81,8 @@ export class FaultProxy {
   sent = "";
   /** Whether replies are dropped. */
   silent = false;
+  /** If the client sends this, replies are dropped from then on. */
+  silentFrom: string | undefined;
   /** Replies that are held back, each with where it goes. */
   #held: [Socket, Buffer][] | undefined;
   readonly #sockets = new Set<Socket>();
@@ -95,7 +97,9 @@ export class FaultProxy {
         socket.on("error", () => {});
       }
       client.on("data", (data) => {
-        this.sent += data.toString("latin1");
+        const text = data.toString("latin1");
+        this.sent += text;
+        if (this.silentFrom && text.includes(this.silentFrom)) this.silent = true;
         server.write(data);
       });
       server.on("data", (data) => {
