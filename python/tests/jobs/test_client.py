@@ -435,6 +435,21 @@ def test_what_a_long_job_was_is_not_told_when_it_is_cancelled(shop: Shop, redis_
     assert redis_client.strlen("leaseq:{jobs}:default:cancelled:a") < 100
 
 
+@pytest.mark.parametrize(("size", "known"), [(4096, "fail"), (4097, "")])
+def test_up_to_4096_bytes_of_a_cancelled_job_are_kept(shop: Shop, size: int, known: str) -> None:
+    """LQ-JOB-11."""
+    empty = shop.enqueue(shop.fail, "")
+    item = shop.app.queue().lease(HOUR)
+    assert item is not None
+    assert item.id == empty.id
+    handle = shop.enqueue(shop.fail, "x" * (size - len(item.data)))
+    item = shop.app.queue().lease(HOUR)
+    assert item is not None
+    assert len(item.data) == size
+    assert shop.flavour(handle, "cancel")
+    assert shop.info(handle).function == known
+
+
 def test_what_has_ended_is_not_cancelled(shop: Shop) -> None:
     good, bad = shop.enqueue(shop.add, 1), shop.enqueue(shop.fail, "no")
     unkept = shop.enqueue(shop.fail.with_options(keep=None), "no")

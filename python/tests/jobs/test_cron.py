@@ -244,6 +244,22 @@ def test_a_schedule_begins_with_the_next_slot_and_goes_on_where_it_was(
     assert due == (first.until + REVIEW_MS) * 1000  # LQ-JOB-32
 
 
+def test_each_schedule_is_in_the_queue_beside_its_jobs(flavour: JobAppFlavour) -> None:
+    for name, queue in (("a", "default"), ("b", "mail"), ("c", "mail"), ("d", "unheard")):
+        flavour.app.every(AGE, name=name, queue=queue)(lambda: None)
+
+    async def begin() -> None:
+        program = flavour.app.program
+        await Scheduler(program.clients.aio.store, program.schedules, ["default", "mail"], "json").begin()
+
+    flavour.run(begin())
+    found = {
+        queue: sorted(item.id for item in flavour.app.queue(f"{queue}.cron").list_items("ready").items)
+        for queue in ("default", "mail", "unheard")
+    }
+    assert found == {"default": ["a"], "mail": ["b", "c"], "unheard": []}
+
+
 def test_a_job_of_a_slot_says_so_and_keeps_no_result(flavour: JobAppFlavour) -> None:
     seen: list[Context] = []
 
@@ -254,7 +270,10 @@ def test_a_job_of_a_slot_says_so_and_keeps_no_result(flavour: JobAppFlavour) -> 
 
     slot = AGE * 1000
     begin(flavour, until=slot - 1)
+    flavour.app.queue("default.cron").configure(max_attempts=3)
     flavour.run(scheduler(flavour)(taken(flavour)))
+    schedule = flavour.app.queue("default.cron").inspect("s")
+    assert (schedule.state, schedule.max_attempts) == ("delayed", 0)  # it takes turns without end
     info = flavour.app.handle(f"cron:s:{slot}").info()
     assert (info.function, info.status, info.due) == ("s", "ready", slot / 1000)
     item = flavour.app.queue().inspect(f"cron:s:{slot}")

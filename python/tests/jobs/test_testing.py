@@ -137,9 +137,12 @@ def test_in_an_event_loop_whose_app_has_a_client_already(url: str) -> None:
             await f.aio.enqueue(1)
         with at_once(app, url):
             try:
-                return await (await f.aio.enqueue(1)).result(0)
+                answer = await (await f.aio.enqueue(1)).result(0)
             finally:
                 await app.aio.close()
+        with pytest.raises(UnavailableError):  # its own client again
+            await f.aio.enqueue(1)
+        return answer
 
     assert asyncio.run(main()) == 2
 

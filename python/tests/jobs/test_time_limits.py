@@ -248,6 +248,41 @@ def test_what_a_job_decides_past_its_time_stands(flavour: JobAppFlavour, fork: b
         assert handle.info().error.rpartition("errors.")[2] == error
 
 
+@pytest.mark.parametrize("how", ["cancelled", "raises", "returns"])
+async def test_whoever_cancels_a_job_past_its_time_is_heeded(how: str) -> None:
+    """A worker that stops: the job goes back uncounted. Nothing of the limit is left in the task then."""
+    late = asyncio.Event()
+
+    async def job() -> str:
+        try:
+            await asyncio.sleep(HOUR)
+        except asyncio.CancelledError:
+            late.set()
+        if how == "raises":
+            raise OSError
+        if how == "cancelled":
+            await asyncio.sleep(HOUR)
+        return "done"
+
+    async def run() -> tuple[Any, int]:
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            answer: Any = await time_limit.within(0.001, job())
+        except BaseException as error:  # noqa: BLE001 (returned)
+            answer = error
+        return answer, task.cancelling()
+
+    task = asyncio.create_task(run())
+    await late.wait()
+    if how == "cancelled":
+        await asyncio.sleep(0)
+        task.cancel()
+    answer, cancelling = await task
+    kinds: dict[str, type] = {"cancelled": asyncio.CancelledError, "raises": JobTimeout, "returns": str}
+    assert (type(answer), cancelling) == (kinds[how], int(how == "cancelled"))
+
+
 def test_what_interrupts_a_job_is_no_exception_that_code_goes_on_after() -> None:
     assert not issubclass(JobInterrupted, Exception)
     assert issubclass(JobTimeout, JobInterrupted)

@@ -54,6 +54,19 @@ def test_a_rolling_update_makes_no_dead_letters(
     assert "no function 'new'" in warnings[0].getMessage()
 
 
+def test_a_worker_warns_once_of_each_function(
+    flavour: JobAppFlavour, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("new", "other", "new", "other"):
+        flavour.app.enqueue(name)
+    flavour.burst()
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert sorted(warning.partition(";")[0] for warning in warnings) == [
+        "this App has no function 'new'",
+        "this App has no function 'other'",
+    ]
+
+
 def test_a_job_that_waits_says_why(flavour: JobAppFlavour) -> None:
     handle = flavour.app.enqueue("new")
     assert flavour.burst() == 0

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import threading
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.background_worker import RecordingHooks
 from support.job_app import TIMEOUT_SECS, Hours, JobAppFlavour, until
 from support.redis_probe import count_blocked
 
@@ -28,6 +30,7 @@ from leaseq.jobs import (
     Retry,
 )
 from leaseq.jobs.worker import thread_pool
+from leaseq.worker.registry import live_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -265,6 +268,32 @@ def test_a_job_asks_to_be_run_again(flavour: JobAppFlavour) -> None:
     assert later.info().error == "leaseq.jobs.errors.Retry: the file is not there yet"
     now = flavour.app.queue().stats().now
     assert HOUR - 600 < flavour.app.queue().inspect(later.id).time - now <= HOUR
+
+
+@pytest.mark.parametrize("fork", [False, True])
+def test_the_delay_of_a_retry_goes_before_the_backoff_also_where_it_is_none(
+    flavour: JobAppFlavour, *, fork: bool
+) -> None:
+    @flavour.app.job(name="f", backoff=[1, HOUR, 5 * HOUR], attempt=2, retry_on=(), fork=fork)
+    def f(how: str) -> None:
+        if how == "dies":
+            os._exit(3)
+        raise {"at once": Retry(delay=0), "by backoff": Retry(), "late": Retry(delay=60)}[how]
+
+    queue = flavour.app.queue()
+    hows = {"by backoff": HOUR, "late": 60.0} | ({"dies": HOUR} if fork else {})
+    handles = {how: f.with_options(id=how).enqueue(how) for how in hows}
+    last = f.with_options(id="at once", retries=1).enqueue("at once")
+    before = queue.stats().now
+    flavour.burst()
+    after = queue.stats().now
+    for how, delay in hows.items():
+        assert before + delay - 0.001 <= queue.inspect(how).time <= after + delay
+        assert handles[how].info().attempt == 2
+    assert last.status() == "failed"  # and where it has an attempt, the burst runs it at once
+    again = f.with_options(id="again", retries=3).enqueue("at once")
+    flavour.burst()
+    assert (again.status(), again.info().attempt) == ("failed", 4)
 
 
 def test_a_job_that_asks_again_in_its_last_attempt_is_dead(flavour: JobAppFlavour) -> None:
@@ -765,6 +794,47 @@ def test_hooks_around_the_life_of_a_worker(flavour: JobAppFlavour) -> None:
     f.enqueue()
     flavour.burst()
     assert events == ["begin", "f", "end"]
+
+
+def test_a_worker_whose_startup_hook_raises_ends_with_that_and_is_not_listed(
+    flavour: JobAppFlavour, url: str
+) -> None:
+    seen: list[str] = []
+
+    @flavour.app.on_startup
+    def first() -> None:
+        (worker,) = live_workers(url)
+        seen.append(f"{worker.state} {worker.queues}")
+
+    @flavour.app.on_startup
+    async def second() -> None:
+        raise ConnectionRefusedError("no database")
+
+    @flavour.app.on_shutdown
+    def closes() -> None:
+        seen.append("closes")
+
+    with pytest.raises(ConnectionRefusedError, match="no database"):
+        flavour.burst(queues=["a", "b"])
+    assert seen == ["starting (('jobs', 'a'), ('jobs', 'b'))", "closes"]
+    assert live_workers(url) == []
+
+
+def test_the_hooks_of_a_worker_are_called_for_jobs(flavour: JobAppFlavour) -> None:
+    @flavour.app.job(name="f", retries=0)
+    def f(number: int) -> int:
+        if number < 0:
+            raise ValueError(number)
+        return number
+
+    f.with_options(id="good").enqueue(1)
+    f.with_options(id="bad").enqueue(-1)
+    recorded = RecordingHooks()
+    assert flavour.burst(hooks=recorded) == 2
+    assert sorted(recorded.of("started")) == ["bad", "good"]
+    assert recorded.of("completed") == ["good"]
+    ((dead, error),) = recorded.of("dead_lettered")
+    assert (dead, error.partition("\n")[0]) == ("bad", "ValueError: -1")
 
 
 def test_a_hook_that_raises_keeps_no_other_from_its_turn(
