@@ -25,6 +25,7 @@ type workerSettings struct {
 	concurrency int
 	ahead       int
 	fair        bool
+	urgent      int
 	timeLimit   time.Duration
 	grace       time.Duration
 	policy      retryPolicy
@@ -66,6 +67,9 @@ func WithHooks(hooks Hooks) WorkerOption { return func(s *workerSettings) { s.ho
 // Unannounced keeps a worker from reporting itself and the items that it holds to the server: see [Client.LiveWorkers].
 func Unannounced() WorkerOption { return func(s *workerSettings) { s.announce = false } }
 
+// UrgentFirst is how many of the first queues of a worker stay the first ones if it is [Fair]. Default: 0.
+func UrgentFirst(n int) WorkerOption { return func(s *workerSettings) { s.urgent = n } }
+
 // Prepare is called before the first lease, and again while the server is away.
 func Prepare(prepare func(context.Context) error) WorkerOption {
 	return func(s *workerSettings) { s.prepare = prepare }
@@ -89,8 +93,8 @@ func settingsOf(options []WorkerOption) (*workerSettings, error) {
 		return nil, refused("the duration of a lease is 1 ms to 30 days, not %v", s.duration)
 	case s.concurrency < 1:
 		return nil, refused("concurrency is 1 or more, not %d", s.concurrency)
-	case s.ahead < 0 || s.policy.attempts < 0 || s.timeLimit < 0 || s.grace < 0:
-		return nil, refused("LeaseAhead, Attempts, TimeLimit and Grace are 0 or more")
+	case s.ahead < 0 || s.policy.attempts < 0 || s.timeLimit < 0 || s.grace < 0 || s.urgent < 0:
+		return nil, refused("LeaseAhead, Attempts, TimeLimit, Grace and UrgentFirst are 0 or more")
 	case !workerIDPattern.MatchString(s.id):
 		return nil, refused("not the id of a worker: %.220q", s.id)
 	}

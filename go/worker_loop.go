@@ -2,12 +2,13 @@ package leaseq
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
 const (
-	// probeLimit is how long to wait for an item while the outage may last. A server that refuses writes refuses the block, not the lease of an
-	// empty queue: the time must leave some for the block when connections are new and the server is far.
+	// probeLimit is how long to wait for an item while the outage may last, and at first: later refusals are not of its first calls
+	// (LQ-WORK-14). A server that refuses writes refuses the block, not the lease of an empty queue: the time must leave some for the block when connections are new and the server is far.
 	probeLimit = time.Second
 	// lastCallsLimit is how long the calls that give items back may take at the end: a server that is silent replies to none.
 	lastCallsLimit = 2 * time.Second
@@ -26,7 +27,11 @@ func (w *Worker) work(ctx context.Context) error {
 		}
 		err := w.prepare(&prepared)
 		if err == nil {
-			err = w.leaseOnce(ctx, min(free, maxEntries), places)
+			timeout := Forever
+			if !leased || w.health.isAway() {
+				timeout = probeLimit
+			}
+			err = w.leaseOnce(ctx, min(free, maxEntries), timeout, places)
 		}
 		switch {
 		case err == nil:
@@ -58,11 +63,7 @@ func (w *Worker) prepare(done *bool) error {
 }
 
 // leaseOnce leases up to count items and starts their handlers, unless the worker was stopped meanwhile.
-func (w *Worker) leaseOnce(ctx context.Context, count int, places *slots) error {
-	timeout := Forever
-	if w.health.isAway() {
-		timeout = probeLimit
-	}
+func (w *Worker) leaseOnce(ctx context.Context, count int, timeout time.Duration, places *slots) error {
 	items, err := w.client.LeaseAny(w.stopping, w.nextQueues(), w.settings.duration, Count(count), Wait(timeout))
 	if err != nil || len(items) == 0 {
 		return err
@@ -94,12 +95,14 @@ func (w *Worker) leaseOnce(ctx context.Context, count int, places *slots) error 
 
 // nextQueues are the queues in the order to lease from.
 func (w *Worker) nextQueues() []*Queue {
-	if !w.settings.fair || len(w.queues) == 1 {
+	count := min(w.settings.urgent, len(w.queues))
+	urgent, queues := w.queues[:count], w.queues[count:]
+	if !w.settings.fair || len(queues) <= 1 {
 		return w.queues
 	}
-	first := w.turn % len(w.queues)
+	first := w.turn % len(queues)
 	w.turn++
-	return append(append([]*Queue{}, w.queues[first:]...), w.queues[:first]...)
+	return slices.Concat(urgent, queues[first:], queues[:first])
 }
 
 func (w *Worker) running() int {

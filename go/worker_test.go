@@ -216,6 +216,48 @@ func TestWrongPasswordEndsAWorker(t *testing.T) {
 	}
 }
 
+func TestAnIdleWorkerOutlivesARightTakenAway(t *testing.T) {
+	admin, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{serverURL[len("redis://"):]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	setUser := func(rules ...string) {
+		t.Helper()
+		if err := admin.Do(t.Context(), admin.B().AclSetuser().Username("idle").Rule(rules...).Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setUser("reset", "on", ">pw", "~*", "&*", "+@all")
+	client, err := leaseq.Open("redis://idle:pw@"+serverURL[len("redis://"):], quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	queue := queueOf(t, client)
+	away, worked := make(chan error, 1), make(chan string, 1)
+	handler := func(_ context.Context, item *leaseq.LeasedItem) error {
+		worked <- item.ID
+		return nil
+	}
+	before := calls(t)
+	run(t, []*leaseq.Queue{queue}, client, handler, leaseq.WithHooks(leaseq.Hooks{ServerAway: func(err error) { away <- err }}))
+	eventually(t, "the first wait, which is short, is over", func() bool { return calls(t) >= before+3 })
+	setUser("-eval", "-evalsha")
+	add(t, open(t, quiet).MustQueue(queue.Name()), "a")
+	select {
+	case <-away:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it did not notice")
+	}
+	setUser("+eval", "+evalsha")
+	select {
+	case <-worked:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it does not go on")
+	}
+}
+
 // calls is how many scripts the server has run.
 func calls(t *testing.T) int {
 	t.Helper()

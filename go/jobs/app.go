@@ -134,7 +134,8 @@ func (a *App) Worker(queues []string, options ...leaseq.WorkerOption) (*leaseq.W
 	}
 	judge := func(item *leaseq.LeasedItem, err error) *leaseq.VerdictError { return runner.judge(item, err) }
 	own := []leaseq.WorkerOption{leaseq.Concurrency(8), leaseq.Attempts(0), leaseq.Prepare(scheduler.start)}
-	worker, err := a.client.Worker(all, handler, append(append(own, options...), leaseq.Judge(judge), leaseq.TimeLimit(0))...)
+	last := []leaseq.WorkerOption{leaseq.UrgentFirst(len(scheduler.queueNames())), leaseq.Judge(judge), leaseq.TimeLimit(0)}
+	worker, err := a.client.Worker(all, handler, slices.Concat(own, options, last)...)
 	if err == nil {
 		runner.worker = worker.ID()
 	}

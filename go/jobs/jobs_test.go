@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -164,6 +165,58 @@ func TestSchedule(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Fatal("no tick")
 		}
+	}
+}
+
+func TestSchedulesComeBeforeJobsOfAFairWorker(t *testing.T) {
+	app := appOf(t)
+	report := jobs.Define(app, "report", func(context.Context, jobs.None) (jobs.None, error) { return jobs.None{}, nil })
+	schedules, err := app.Queue("default.cron")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := app.Cron(report.Call(jobs.None{}), "@yearly", jobs.Name(name)); err != nil {
+			t.Fatal(err)
+		}
+		// as an earlier worker left it, due now
+		data := fmt.Appendf(nil, `{"v":1,"until":%d}`, time.Now().UnixMilli())
+		if _, err := schedules.Add(t.Context(), name, data, leaseq.MaxAttempts(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, queue := range []string{"default", "other", "default", "other"} {
+		if _, err := report.Enqueue(t.Context(), jobs.None{}, jobs.OnQueue(queue)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leased := make(chan string, 100)
+	hooks := leaseq.Hooks{Leased: func(items []*leaseq.LeasedItem) { leased <- items[0].Queue().Name() }}
+	worker, err := app.Worker([]string{"default", "other"}, leaseq.Concurrency(1), leaseq.Fair(), leaseq.WithHooks(hooks))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := worker.Run(ctx)
+		ended <- err
+	}()
+	var names []string
+	for len(names) < 6 {
+		select {
+		case name := <-leased:
+			names = append(names, name)
+		case <-time.After(10 * time.Second):
+			t.Fatal(names)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if names[0] != "default.cron" || names[1] != "default.cron" || names[2] == names[3] || names[3] == names[4] {
+		t.Error(names)
 	}
 }
 
