@@ -20,7 +20,9 @@ async function state(name: string, queue = "default.cron"): Promise<ScheduleStat
 
 /** Adds the item of a schedule as an earlier worker left it, due now. */
 async function leave(name: string, data: Partial<ScheduleState>, queue = "default"): Promise<void> {
-  await jobs.app.queue(`${queue}.cron`).add({ id: name, data: JSON.stringify({ v: 1, ...data }), maxAttempts: 0 });
+  await jobs.app
+    .queue(`${queue}.cron`)
+    .add({ id: name, data: JSON.stringify({ v: 1, ...data }), maxAttempts: 0 });
 }
 
 /** Resolves when the schedule has had a turn after `before`. */
