@@ -1,4 +1,4 @@
-"""What the death of a worker's process means for its jobs, for the next process, and for those that are to end in time."""
+"""The death of a worker's process, and what it means for its jobs, for the next process, and for those that are to end in time."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_what_a_death_means_for_each_job(
 def test_when_the_process_that_settles_dies_the_suspect_that_ran_is_charged(
     items: list[Any], blameless: bool, expected: tuple[str, str, str]
 ) -> None:
-    """What was to be charged still is, what was given back is done, and a suspect that was not tried is tried."""
+    """Another process charges what is still to be charged, leaves what was given back, and tries the suspect that was not tried."""
     first = Process()
     first.journal.leased(items)
     held = {each.id: each for each in first.estate()}
