@@ -12,14 +12,14 @@ import click
 
 from leaseq import __version__
 from leaseq.cli.exit_codes import ExitCode
-from leaseq.cli.params import duration
+from leaseq.cli.params import address, duration
 from leaseq.log_format import Format
+from leaseq.status_server import Status, StatusServer
 from leaseq_cleaner import logging_setup
 from leaseq_cleaner.cleaner import Cleaner
 from leaseq_cleaner.failures import log
 from leaseq_cleaner.intervals import Intervals
-from leaseq_cleaner.settings import ENVIRONMENT, address, read_file
-from leaseq_cleaner.status_server import Web
+from leaseq_cleaner.settings import ENVIRONMENT, read_file
 
 LISTEN = "127.0.0.1:9742"
 
@@ -126,7 +126,7 @@ def program(
     light_every: float,
     deep_every: float,
     deep_rate: float,
-    listen: tuple[str, int] | None,
+    listen: str | None,
     log_format: Format,
     log_level: str,
     once: bool,
@@ -167,10 +167,10 @@ async def _once(cleaner: Cleaner, *, dry_run: bool, as_json: bool) -> int:
     return code
 
 
-async def _serve(cleaner: Cleaner, listen: tuple[str, int] | None) -> int:
+async def _serve(cleaner: Cleaner, listen: str | None) -> int:
     _stop_on_signals(cleaner)
     with contextlib.ExitStack() as stack:
-        web = None if listen is None else stack.enter_context(Web(cleaner, *listen))
+        web = None if listen is None else stack.enter_context(StatusServer(_status(cleaner), listen))
 
         def report() -> None:
             if web is not None:
@@ -179,6 +179,14 @@ async def _serve(cleaner: Cleaner, listen: tuple[str, int] | None) -> int:
         await cleaner.run(report)
     log.info("stopped")
     return ExitCode.DONE
+
+
+def _status(cleaner: Cleaner) -> Status:
+    return Status(
+        cleaner.metrics.registry,
+        unhealthy=lambda: "" if cleaner.alive else "the event loop hangs",
+        unready=lambda: cleaner.unready,
+    )
 
 
 def _stop_on_signals(cleaner: Cleaner) -> None:

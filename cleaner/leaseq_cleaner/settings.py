@@ -51,14 +51,3 @@ def _checked(parameter: click.Parameter, value: Any, context: click.Context) -> 
         raise click.BadParameter("must be a string or a number")
     parameter.type_cast_value(context, str(value))
     return str(value)
-
-
-def address(_context: click.Context, _parameter: click.Parameter, text: str) -> tuple[str, int] | None:
-    """HOST:PORT, or off. Raises click.BadParameter."""
-    if text == "off":
-        return None
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise click.BadParameter(f"{text!r} is no address: write HOST:PORT, or off")
-    return host, int(port)

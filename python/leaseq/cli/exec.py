@@ -5,16 +5,16 @@ import contextlib
 import logging
 import shutil
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import leaseq.aio
-from leaseq.cli import output
+from leaseq.cli import output, stdio
 from leaseq.cli.exit_codes import ExitCode
 from leaseq.cli.formatting import duration as in_words
 from leaseq.cli.formatting import plain
-from leaseq.cli.params import grace_option, lease_option, positive_duration
+from leaseq.cli.params import grace_option, lease_option, listen_option, positive_duration
 from leaseq.cli.server import Server, in_group, on_server
 from leaseq.cli.stderr_writer import END_SECS, StderrWriter
 from leaseq.cli.subprocess_handler import BAD_DATA, SubprocessHandler
@@ -23,6 +23,9 @@ from leaseq.log_lines import STDERR, LogLines
 from leaseq.orphans import adopts_orphans, reap_orphans
 from leaseq.worker import Hooks
 from leaseq.worker.aio import Worker
+
+if TYPE_CHECKING:
+    from leaseq.cli.exec_status import ExecStatus
 
 REAP_SECS = 1.0
 """Seconds between two looks for orphans that have ended."""
@@ -141,6 +144,7 @@ class ResultPrinter(Hooks):
     help="Complete the item before the command runs: it never runs twice, and a failure is not tried again.",
 )
 @click.option("--burst", is_flag=True, help="Exit when nothing is ready; with 1 if an item failed.")
+@listen_option("exec")
 @click.option("--quiet", "-q", is_flag=True, help="Do not print on stderr how each item ended.")
 @click.option(
     "--json",
@@ -158,6 +162,7 @@ def exec_(
     with_result: bool,
     quiet: bool,
     as_json: bool,
+    listen: str | None,
     **options: Any,
 ) -> int:
     """Run COMMAND for each item of QUEUE, its data on stdin, and extend its lease while it runs.
@@ -190,8 +195,10 @@ def exec_(
     stderr = StderrWriter()
     printer = ResultPrinter(stderr, as_json=as_json, quiet=quiet, at_most_once=options["at_most_once"])
     children = SubprocessHandler(command, dead_on, with_result, as_json, stderr)
+    status = None if listen is None else _status(opened, listen)
     try:
-        asyncio.run(_work(opened, children, printer, options))
+        with contextlib.nullcontext() if status is None else status.server:
+            asyncio.run(_work(opened, children, printer, status, options))
     finally:
         logging.getLogger("leaseq.worker").removeHandler(logs)
         if stderr.unwritten and not stderr.is_stalled:
@@ -199,6 +206,12 @@ def exec_(
     if printer.failure is not None:
         raise printer.failure
     return ExitCode.NO if options["burst"] and printer.failed else ExitCode.DONE
+
+
+def _status(queue: leaseq.aio.WorkQueue, address: str) -> "ExecStatus":
+    with stdio.needing("cleaner", "leaseq exec: --listen needs", "prometheus_client"):
+        from leaseq.cli.exec_status import ExecStatus
+    return ExecStatus(queue, address)
 
 
 def _to_stderr(line: str) -> None:
@@ -216,16 +229,25 @@ async def _reap(children: SubprocessHandler) -> None:
 
 
 async def _work(
-    queue: leaseq.aio.WorkQueue, children: SubprocessHandler, printer: ResultPrinter, options: dict[str, Any]
+    queue: leaseq.aio.WorkQueue,
+    children: SubprocessHandler,
+    printer: ResultPrinter,
+    status: "ExecStatus | None",
+    options: dict[str, Any],
 ) -> None:
     async with queue:
         # a server that is away or refuses is reported now; later the worker keeps trying
         await queue.light_clean()
-        worker = Worker(queue, children, hooks=printer, **options)
+        worker = Worker(
+            queue, children, hooks=[printer] if status is None else [printer, status.meter], **options
+        )
         printer.stop = worker.stop
-        reaping = asyncio.create_task(_reap(children))
+        tasks = [asyncio.create_task(_reap(children))]
+        if status is not None:
+            tasks.append(asyncio.create_task(status.watch(worker)))
         try:
             await worker.run()
         finally:
-            reaping.cancel()
+            for task in tasks:
+                task.cancel()
             await children.stderr.write(b"", END_SECS)  # what was sent before it is written

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from leaseq import listen_address
 from leaseq.durations import parsed
 from leaseq.errors import BadArgumentError
 
@@ -44,6 +45,31 @@ def moment(value: str | float) -> float:
             f"{value!r} does not say which time zone; write {value}Z for UTC, or {value}+01:00"
         )
     return when.timestamp()
+
+
+def address(_context: click.Context, _parameter: click.Parameter, text: str) -> str | None:
+    """HOST:PORT, or None for off. Raises click.BadParameter."""
+    if text == "off":
+        return None
+    try:
+        listen_address.parsed(text)
+    except BadArgumentError as error:
+        raise click.BadParameter(f"{error}, or off") from None
+    return text
+
+
+def listen_option(command: str) -> Callable[[Function], Function]:
+    """The option --listen of what works until it is stopped; the parameter is `listen`, HOST:PORT or None."""
+    return click.option(
+        "--listen",
+        envvar=f"LEASEQ_{command.upper()}_LISTEN",
+        show_envvar=True,
+        default="off",
+        show_default=True,
+        callback=address,
+        metavar="HOST:PORT",
+        help="Where /metrics, /healthz and /readyz are served, or off. Needs the extra `cleaner`.",
+    )
 
 
 def lease_option(text: str) -> Callable[[Function], Function]:

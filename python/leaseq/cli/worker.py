@@ -11,9 +11,10 @@ import click
 import redis
 
 from leaseq._version import __version__
+from leaseq.cli import stdio
 from leaseq.cli.exit_codes import CommandError, ExitCode
 from leaseq.cli.job_layer import app_class
-from leaseq.cli.params import grace_option, lease_option
+from leaseq.cli.params import grace_option, lease_option, listen_option
 from leaseq.cli.server import existed
 from leaseq.doctor.node import address
 from leaseq.log_format import Format, formatter
@@ -54,6 +55,7 @@ log = logging.getLogger("leaseq.cli.worker")
     type=click.FloatRange(0, min_open=True),
     help="Replace a process that has used this many MiB.",
 )
+@listen_option("worker")
 @click.option("--verbose", "-v", is_flag=True, help="Log what the worker does on stderr, not only failures.")
 @click.option(
     "--log-format",
@@ -86,6 +88,9 @@ def worker(*, app: str, verbose: bool, log_format: Format, **options: Any) -> in
     loaded = _load(app)
     from leaseq.jobs.worker.supervisor import WorkerFailedError
 
+    if options["listen"] is not None:
+        with stdio.needing("cleaner", "leaseq worker: --listen needs", "prometheus_client"):
+            import prometheus_client  # noqa: F401 (the server needs it)
     _introduce(loaded, options)
     given = {name: value for name, value in options.items() if value is not None}
     try:

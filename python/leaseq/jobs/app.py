@@ -39,12 +39,15 @@ class App(app.App):
         """The same App for asyncio: `await app.aio.enqueue_many(calls)`."""
         return aio.App.of_program(self.program)
 
-    def run_worker(self, *, processes: int | None = None, **options: Unpack[WorkerOptions]) -> int:
+    def run_worker(
+        self, *, processes: int | None = None, listen: str | None = None, **options: Unpack[WorkerOptions]
+    ) -> int:
         """Run jobs in `processes` processes (one for each CPU), which this one supervises, until stopped.
 
         After SIGTERM or Ctrl-C running jobs have the grace time to end; a second signal releases them; a third kills. A
         process that dies is replaced, and its jobs can be leased at once. Returns how many jobs have ended. The processes
-        are forked: call it in the main thread, before you start others. Raises BadTypeError if the App has a client instead of a URL,
+        are forked: call it in the main thread, before you start others. `listen` is a HOST:PORT at which this one serves
+        /metrics for Prometheus, /healthz and /readyz, for all processes; it needs the extra `cleaner`. Raises BadTypeError if the App has a client instead of a URL,
         BadArgumentError, and WorkerFailedError if the processes cannot start.
         """
         if not isinstance(self._clients.server, str | None):
@@ -58,4 +61,4 @@ class App(app.App):
                 " asyncio.run(app.aio.run_worker())"
             )
         count = None if processes is None else commands.whole(processes, "processes")
-        return Supervisor(self.program, count, options).run()
+        return Supervisor(self.program, count, options, listen).run()

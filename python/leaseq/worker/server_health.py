@@ -11,6 +11,8 @@ class ServerHealth:
 
     def __init__(self) -> None:
         self._since: float | None = None
+        self.answered_at: float | None = None
+        """When a call last worked, on this process's clock."""
         self.is_down = False
         """True if the last thing heard of the server was a failure."""
 
@@ -23,5 +25,6 @@ class ServerHealth:
 
     def mark_up(self, now: float) -> float | None:
         """Record that a call worked. Return the seconds that the outage took, or None if there was none."""
+        self.answered_at = now
         since, self._since, self.is_down = self._since, None, False
         return None if since is None else now - since

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from leaseq import commands, flows
 from leaseq.backoff import AnyBackoff, Backoff, as_policy
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.worker.hooks import Hooks
 from leaseq.worker.retry_policy import RetryPolicy
+
+Readiness = Literal["starting", "leasing", "away", "stopping"]
+"""How far a worker is. "away": the server does not answer, or refuses."""
 
 MAX_CONCURRENCY = 10_000
 """Handlers that one worker runs at a time, at most."""

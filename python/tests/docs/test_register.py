@@ -89,7 +89,10 @@ BLOCKS: Final = {
     "docs/transfer.md": {"leaseq export": f"{PASTED}the_lines_about_export_and_import"},
     "docs/typescript.md": {"npm --prefix": NAMES},
     "docs/upgrading.md": {"leaseq workers": f"{PASTED}the_lines_about_upgrading"},
-    "docs/worker-processes.md": {" " * 26 + "fork": ""},
+    "docs/worker-processes.md": {
+        " " * 26 + "fork": "",
+        "livenessProbe:": "jobs/test_worker_status.py::test_what_becomes_of_jobs_is_counted_by_function",
+    },
     "spec/11-security.md": {"ACL SETUSER reader": f"{PASTED}the_user_of_the_specification"},
 }
 """For each page how its blocks start, and the test that runs each; "" if there is nothing to run."""

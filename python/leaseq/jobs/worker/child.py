@@ -50,6 +50,11 @@ class Child:
             self._end_by(born + lease_secs + END_SECS)
 
     @property
+    def silence(self) -> float:
+        """For how many seconds it has given no sign of life, though it should; 0.0 before its first, and while the end is seen to."""
+        return 0.0 if self.group.lingers else self._silence
+
+    @property
     def works(self) -> bool:
         """True if it takes jobs, or is about to."""
         return self.estate is None and not self.reader.drains

@@ -37,6 +37,7 @@ from leaseq.jobs.worker.unknown_functions import UnknownFunctions
 from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
 from leaseq.worker.retry_policy import DeadLetter
+from leaseq.worker.work_meter import WorkMeter
 
 PASSING = (UnavailableError, ReplyLostError, ServerError, OutOfMemoryError)
 """Errors after which work that is done is reported again."""
@@ -55,8 +56,9 @@ class Executor:
         moved: Callable[[LeasedItem], None],
         waits: SlotWaits,
         signals: SignalEmitter | None = None,
+        meter: WorkMeter | None = None,
     ) -> None:
-        """`moved` is called with the item of a job that goes on in a separate process."""
+        """`moved` is called with the item of a job that goes on in a separate process; `meter` counts jobs."""
         self.on_loop: dict[asyncio.Task[Any], CurrentJob] = {}
         """The jobs that run in the event loop."""
         self._waits = waits
@@ -67,6 +69,7 @@ class Executor:
         self._threads = threads
         self._forks = forks
         self._moved = moved
+        self._meter = meter
         self._unknown = UnknownFunctions(execution.worker)
 
     async def __call__(self, item: LeasedItem) -> None:
@@ -84,14 +87,8 @@ class Executor:
         ready = self._execution.ready(lease, partial(self._progress.report, item))
         if isinstance(ready, UnknownFunction):
             await self._unknown.put_off(item, ready)
-        self._progress.begin(item, lease.started)
-        error: BaseException | None = None
-        value: Any = None
-        if self._signals is not None:
-            if isinstance(ready, JobResult):
-                self._signals.refuse(item, lease, ready)
-            else:
-                self._signals.begin(item, lease, ready)
+        self._begin(item, lease, ready)
+        value, error = None, None
         try:
             if isinstance(ready, JobResult):
                 ending = ready
@@ -99,6 +96,8 @@ class Executor:
                 ending, value, error = await self._run(item, lease, ready)
         finally:
             self._progress.end(item)
+            if self._meter is not None:
+                self._meter.end(item)
         if ending.failed and error is None:
             error = failure.exception(lease.id, ending.text, lease.attempt)
         if self._signals is not None:
@@ -108,9 +107,19 @@ class Executor:
             ending.raise_failure(function, error)
         if ending.then is not None:
             await self._hand_on(item, ending, ending.then)
-            return
-        if ending.content:
+        elif ending.content:
             item.result = ending.content
+
+    def _begin(self, item: LeasedItem, lease: LeasedJob, ready: PreparedJob | JobResult) -> None:
+        """Tell those who look that a job starts, or that it never will."""
+        self._progress.begin(item, lease.started)
+        if self._signals is not None:
+            if isinstance(ready, JobResult):
+                self._signals.refuse(item, lease, ready)
+            else:
+                self._signals.begin(item, lease, ready)
+        if self._meter is not None:
+            self._meter.begin(item, *_kind_and_lag(lease, ready))
 
     async def _hand_on(self, item: LeasedItem, ending: JobResult, stage: Stage) -> None:
         """Complete, keep the result and add the next stage, in one step; tried again for as long as the item is held.
@@ -230,6 +239,16 @@ class Executor:
 
 async def _awaited_call(call: Callable[[], Any]) -> Any:
     return await awaited(call())
+
+
+def _kind_and_lag(lease: LeasedJob, ready: PreparedJob | JobResult) -> tuple[str, float | None]:
+    """Return the function of a job, and how many seconds after it was due it starts. Of a later attempt, that is not known."""
+    if isinstance(ready, JobResult):
+        return ready.function, None
+    if ready.attempt > 1:
+        return ready.function.name, None
+    due = (ready.job.due or ready.job.enqueued) / 1000
+    return ready.function.name, max(0.0, lease.started - due)
 
 
 def _is_cancelled(error: BaseException) -> bool:

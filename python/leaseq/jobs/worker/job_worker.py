@@ -30,7 +30,8 @@ from leaseq.worker._aio.source import Source
 from leaseq.worker.aio import Worker
 from leaseq.worker.hooks import Hooks, logger
 from leaseq.worker.retry_policy import Release
-from leaseq.worker.settings import as_hook_list
+from leaseq.worker.settings import Readiness, as_hook_list
+from leaseq.worker.work_meter import WorkMeter
 
 CONCURRENCY = 8
 """Jobs that one process runs at a time, by default."""
@@ -78,10 +79,11 @@ class JobWorker:
         program: Program,
         journal: LeaseJournal | None = None,
         source: Source | None = None,
+        meter: WorkMeter | None = None,
         /,
         **options: Unpack[WorkerOptions],
     ) -> None:
-        """`journal` receives what it holds. `source` is where jobs come from, in place of the queues."""
+        """`journal` receives what it holds, `meter` counts. `source` is where jobs come from, in place of the queues."""
         settings = program.clients.settings
         self._program = program
         self._journal = journal
@@ -97,7 +99,7 @@ class JobWorker:
         )
         self._threads = AdaptiveThreadPool()
         self._signals = SignalEmitter.of(settings, self._threads)
-        self._observers: list[Hooks] = [each for each in (journal, self._signals) if each is not None]
+        self._observers: list[Hooks] = [each for each in (meter, journal, self._signals) if each is not None]
         schedules = [self._store.queue(name) for name in self._scheduler.queues]
         self._worker = Worker(
             [*schedules, *self._queues] if source is None else source,
@@ -126,12 +128,23 @@ class JobWorker:
             self._moved,
             waits,
             self._signals,
+            meter,
         )
 
     @property
     def id(self) -> str:
         """Its name among the live workers."""
         return self._worker.id
+
+    @property
+    def readiness(self) -> Readiness:
+        """How far it is."""
+        return self._worker.readiness
+
+    @property
+    def answered_at(self) -> float | None:
+        """When the server last answered, in seconds since 1970."""
+        return self._worker.answered_at
 
     @property
     def stopped(self) -> bool:

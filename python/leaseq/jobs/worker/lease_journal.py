@@ -14,6 +14,7 @@ import msgspec
 from leaseq.item import LeasedItemBase
 from leaseq.jobs.worker.framing import frame, iter_frames
 from leaseq.worker.hooks import Hooks
+from leaseq.worker.work_counts import WorkCounts, WorkKind
 
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -54,6 +55,7 @@ class Entry(msgspec.Struct, omit_defaults=True, kw_only=True):
         over: its last job has ended.
         performed: how many jobs have ended.
         stopped: there may be more to do.
+        kind: work that it counts from now on: group, queue and function.
     """
 
     worker: str = ""
@@ -63,6 +65,7 @@ class Entry(msgspec.Struct, omit_defaults=True, kw_only=True):
     over: bool = False
     performed: int = 0
     stopped: bool = False
+    kind: tuple[str, str, str] | None = None
 
 
 ALIVE: Final = frame(_ENCODER.encode(Entry()))
@@ -108,6 +111,10 @@ class LeaseJournal(Hooks):
     def drains(self) -> None:
         """Report that the worker has reached its limit of jobs or memory, and lets its running jobs end."""
         self._append(Entry(drains=True))
+
+    def counts(self, kind: WorkKind) -> None:
+        """Report a kind of work that is counted from now on."""
+        self._append(Entry(kind=(kind.group, kind.queue, kind.function)))
 
     def settled(self, leases: Iterable[HeldLease]) -> None:
         """Report settled leases of a process that died."""
@@ -166,9 +173,12 @@ class JournalReader:
         over: whether its last job has ended.
         performed: how many jobs have ended, once it has.
         stopped: whether it ended though there may be more to do.
+        counts: the counts of its work; None if it does not count.
     """
 
-    def __init__(self, marks: mmap.mmap, given: Iterable[HeldLease] = ()) -> None:
+    def __init__(
+        self, marks: mmap.mmap, given: Iterable[HeldLease] = (), counts: WorkCounts | None = None
+    ) -> None:
         """`given` are leases of a process that died, which this one settles."""
         self._marks = marks
         self._buffer = bytearray()
@@ -179,6 +189,7 @@ class JournalReader:
         self.over = False
         self.performed = 0
         self.stopped = False
+        self.counts = counts
 
     def take(self, data: bytes) -> None:
         """Record the messages in the bytes that were read."""
@@ -196,6 +207,8 @@ class JournalReader:
         self.over |= entry.over
         self.performed += entry.performed
         self.stopped |= entry.stopped
+        if entry.kind is not None and self.counts is not None:
+            self.counts.kinds.append(WorkKind(*entry.kind))
 
     def left(self) -> tuple[list[HeldLease], list[HeldLease]]:
         """The leases that it holds: those of started jobs, and the others."""

@@ -23,18 +23,26 @@ from leaseq.jobs.worker.thread_pool import AdaptiveThreadPool
 from leaseq.results import Released
 from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
+from leaseq.worker.settings import Readiness
+from leaseq.worker.work_meter import WorkMeter
 
 
 class Settlement:
     """Settles one estate, and reports each lease that is settled to the supervisor."""
 
     def __init__(
-        self, program: Program, journal: LeaseJournal, estate: Estate, options: WorkerOptions
+        self,
+        program: Program,
+        journal: LeaseJournal,
+        estate: Estate,
+        options: WorkerOptions,
+        meter: WorkMeter | None = None,
     ) -> None:
         self._program = program
         self._store = program.clients.aio.store
         self._journal = journal
         self._estate = estate
+        self._meter = meter
         self._lease_secs = seconds(options.get("lease_secs", LEASE_SECS), "lease_secs")
         self._expire_at = concurrency.now() + self._lease_secs
         self._trial: JobWorker | None = None
@@ -49,7 +57,17 @@ class Settlement:
                 "max_jobs": None,
                 "max_memory": None,
             }
-            self._trial = JobWorker(program, journal, self._source, **alone)
+            self._trial = JobWorker(program, journal, self._source, meter, **alone)
+
+    @property
+    def readiness(self) -> Readiness:
+        """How far it is. It leases nothing."""
+        return "stopping"
+
+    @property
+    def answered_at(self) -> float | None:
+        """When the server last answered a job that runs alone, in seconds since 1970."""
+        return None if self._trial is None else self._trial.answered_at
 
     @property
     def stopped(self) -> bool:
@@ -102,17 +120,20 @@ class Settlement:
     async def _charge(self, held: HeldLease) -> None:
         """Release the lease of a job whose attempt has failed, after its function's backoff."""
         text = failure.written("ProcessDied", f"its process {self._estate.why}", "", self._estate.worker, 0)
-        delay = Backoff()(held.attempt)
+        delay, function = Backoff()(held.attempt), ""
         event = None
         with contextlib.suppress(Exception):  # a job that cannot be read here dies in its next attempt
             found = await self._prepared(held)
             if found is not None:
                 lease, prepared = found
-                delay = prepared.backoff(prepared.attempt)
+                delay, function = prepared.backoff(prepared.attempt), prepared.function.name
                 event = started(lease, prepared)
         for answer in await self._release(held.queue, [held], delay=delay, error=text):
             if event is not None and self._signals is not None:
                 self._signals.charged(event, answer, text, delay)
+            if self._meter is not None and answer != "lost":
+                outcome = "died" if answer == "dead" else "retried"
+                self._meter.charged(self._store.queue(held.queue), function, outcome)
 
     async def _prepared(self, held: HeldLease) -> tuple[LeasedJob, PreparedJob] | None:
         settings = self._program.clients.settings
@@ -132,7 +153,7 @@ class Settlement:
         return (lease, prepared) if isinstance(prepared, PreparedJob) else None
 
     async def _release(self, queue: str, held: Sequence[HeldLease], **options: Any) -> list[Released]:
-        """Release leases, with growing pauses while the server is away, until they have expired."""
+        """Release leases, with growing pauses while the server is away, until they have expired. Return the states, if known."""
         answers: list[Released] = []
         for failures in itertools.count(1):
             try:

@@ -7,11 +7,12 @@ import signal
 import socket
 import time
 from collections import deque
-from typing import Final
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
 
 from setproctitle import getproctitle, setproctitle
 
-from leaseq import signals
+from leaseq import extras, signals
 from leaseq.durations import seconds
 from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.jobs.program import Program
@@ -25,6 +26,10 @@ from leaseq.jobs.worker.worker_process import BEAT_SECS, WorkerProcess
 from leaseq.orphans import adopts_orphans, reap_orphans
 from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
+from leaseq.worker.work_counts import WorkCounts, new_memory
+
+if TYPE_CHECKING:
+    from leaseq.jobs.worker.supervisor_status import SupervisorStatus
 
 progress = logging.getLogger("leaseq.worker.progress")
 """The logger for stops, which `leaseq worker` shows without --verbose."""
@@ -46,8 +51,14 @@ class WorkerFailedError(LeaseqError):
 class Supervisor:
     """`processes` of them, until it is stopped: SIGTERM or SIGINT lets jobs end, a second one does not, a third kills."""
 
-    def __init__(self, program: Program, processes: int | None, options: WorkerOptions) -> None:
-        """`processes` is one for each CPU by default. Raises BadArgumentError."""
+    def __init__(
+        self,
+        program: Program,
+        processes: int | None,
+        options: WorkerOptions,
+        listen: str | None = None,
+    ) -> None:
+        """`processes` is one for each CPU by default. `listen` is where metrics and health are served. Raises BadArgumentError."""
         self._program = program
         self._processes = _cpus() if processes is None else processes
         if self._processes < 1:
@@ -73,7 +84,22 @@ class Supervisor:
         self._adopts = adopts_orphans()
         self._watched_at = time.monotonic()
         self._done = 0
+        self._status = None if listen is None else self._status_at(listen)
         self.performed = 0
+
+    @property
+    def children(self) -> Collection[Child]:
+        """The processes."""
+        return self._children.values()
+
+    @property
+    def stopping(self) -> bool:
+        """True if it was asked to stop."""
+        return self._stops > 0
+
+    def is_silent(self, child: Child) -> bool:
+        """Return whether a process does not answer; it is killed if that lasts as long again."""
+        return child.silence >= self._still_secs / 2
 
     def run(self) -> int:
         """Work until stopped. Return the number of jobs that have ended. Raises WorkerFailedError."""
@@ -96,11 +122,21 @@ class Supervisor:
                 finally:
                     self._kill_all()
         finally:
+            if self._status is not None:
+                self._status.close()
             signal.set_wakeup_fd(wakeup)
             os.close(woken)
             os.close(waker)
             setproctitle(title)
         return self.performed
+
+    def _status_at(self, address: str) -> "SupervisorStatus":
+        """Listen there. Raises BadArgumentError; ModuleNotFoundError without the extra."""
+        try:
+            from leaseq.jobs.worker.supervisor_status import SupervisorStatus
+        except ModuleNotFoundError as error:
+            raise extras.missing("cleaner", "a worker that listens", error) from error
+        return SupervisorStatus(self, address, self._program.clients.settings)
 
     def _on_signal(self, number: int) -> None:
         """Handle a signal: wake the loop, which does what the signal asks for."""
@@ -171,6 +207,7 @@ class Supervisor:
         try:
             ends = ours, theirs = socket.socketpair()
             marks = new_marks()
+            memory = None if self._status is None else new_memory()
             pid, threads = process_life.fork_process()
         except OSError as error:
             logger.error("worker: a process cannot be started: %s", error)
@@ -183,7 +220,9 @@ class Supervisor:
         if pid == 0:
             for fileno in (ours, *(other.wire for other in self._children.values())):
                 fileno.close()
-            WorkerProcess(self._program, theirs, marks, self._options, estate).run()
+            if self._status is not None:
+                self._status.close()
+            WorkerProcess(self._program, theirs, marks, self._options, estate, memory).run()
         if threads and not self._warned:
             self._warned = True
             logger.warning(
@@ -192,7 +231,8 @@ class Supervisor:
                 threads,
             )
         theirs.close()
-        reader = JournalReader(marks, estate or ())
+        counts = None if memory is None else WorkCounts(memory)
+        reader = JournalReader(marks, estate or (), counts)
         self._children[pid] = Child(pid, ours, reader, estate, self._lease_secs)
         if self._stops:
             self._children[pid].stop(time.monotonic(), 0)
@@ -206,14 +246,23 @@ class Supervisor:
         for fileno in wires:
             if fileno >= 0:
                 poll.register(fileno, select.POLLIN)
+        if self._status is not None:
+            for fileno, events in self._status.interests().items():
+                poll.register(fileno, events)
         lingers = any(child.group.lingers for child in self._children.values())
         pause = min(LOOK_SECS if lingers else BEAT_SECS, BEAT_SECS if pause is None else pause)
         for fileno, _ in poll.poll(pause * 1000):
             if fileno == woken:
                 os.read(woken, 4096)
+            elif fileno not in wires:
+                self._serve(fileno)
             else:
                 wires[fileno].listen()
                 self._has_worked |= bool(wires[fileno].reader.worker)
+
+    def _serve(self, fileno: int) -> None:
+        if self._status is not None:
+            self._status.serve(fileno)
 
     def _watch(self) -> None:
         """Kill what stands still or outlives its grace. Where this process stood still itself, the others may have as well."""
@@ -234,6 +283,8 @@ class Supervisor:
 
     def _ended(self, child: Child, code: int) -> None:
         self.performed += child.reader.performed
+        if self._status is not None:
+            self._status.ended(child, code)
         if code == 0 and child.reader.over:
             self._done += child.estate is None and not child.reader.stopped  # a drained process is replaced
             return

@@ -14,6 +14,8 @@ from leaseq.jobs.worker.estate import Estate
 from leaseq.jobs.worker.job_worker import GRACE_SECS, JobWorker, WorkerOptions
 from leaseq.jobs.worker.lease_journal import ALIVE, LeaseJournal
 from leaseq.jobs.worker.settlement import Settlement
+from leaseq.worker.work_counts import WorkCounts
+from leaseq.worker.work_meter import WorkMeter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,13 +43,16 @@ class WorkerProcess:
         marks: mmap.mmap,
         options: WorkerOptions,
         estate: Estate | None,
+        memory: mmap.mmap | None,
     ) -> None:
+        """`memory` receives counts of its work, if anyone reads them."""
         self._program = program
         self._wire = wire
         self._journal = LeaseJournal(wire.sendall, marks)
         self._options: WorkerOptions = {**options, "handle_signals": False}
         self._grace_secs = seconds(options.get("grace_secs", GRACE_SECS), "grace_secs")
         self._estate = estate
+        self._meter = None if memory is None else WorkMeter(WorkCounts(memory, self._journal.counts))
         self._on_signal: Callable[[], object] = (
             bool  # before it can listen, the supervisor alone says when to stop
         )
@@ -67,9 +72,11 @@ class WorkerProcess:
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
-        beats = asyncio.create_task(self._beat(), name="leaseq signs of life")
+        beats = {asyncio.create_task(self._beat(), name="leaseq signs of life")}
         async with contextlib.aclosing(self._program.clients):
             service = self._service()
+            if self._meter is not None:
+                beats.add(asyncio.create_task(self._look(self._meter, service), name="leaseq counts"))
 
             def on_command() -> None:
                 word = self._wire.recv(1)
@@ -85,18 +92,23 @@ class WorkerProcess:
             self._journal.left(performed, stopped=service.stopped)
             loop.remove_reader(self._wire)
         self._on_signal = bool
-        await _end_tasks({beats})
+        await _end_tasks(beats)
         await loop.shutdown_asyncgens()
 
     def _service(self) -> JobWorker | Settlement:
         if self._estate is None:
-            return JobWorker(self._program, self._journal, **self._options)
-        return Settlement(self._program, self._journal, self._estate, self._options)
+            return JobWorker(self._program, self._journal, None, self._meter, **self._options)
+        return Settlement(self._program, self._journal, self._estate, self._options, self._meter)
 
     async def _beat(self) -> None:
         while True:
             with contextlib.suppress(OSError):  # the supervisor stands still, or is gone
                 self._wire.send(ALIVE, socket.MSG_DONTWAIT)
+            await asyncio.sleep(BEAT_SECS)
+
+    async def _look(self, meter: WorkMeter, service: JobWorker | Settlement) -> None:
+        while True:
+            meter.look(service)
             await asyncio.sleep(BEAT_SECS)
 
 

@@ -1,7 +1,9 @@
 """The worker, as a program uses it."""
 
+import time
 from collections.abc import Iterable
 
+from leaseq._aio import concurrency
 from leaseq.backoff import AnyBackoff
 from leaseq.durations import Duration, seconds
 from leaseq.errors import LeaseqError
@@ -11,7 +13,7 @@ from leaseq.worker._aio.handler_pool import Handler, check_handler
 from leaseq.worker._aio.source import Queues, Source
 from leaseq.worker._aio.worker_loop import WorkerLoop
 from leaseq.worker.hooks import Hooks, SafeHooks
-from leaseq.worker.settings import Settings, as_hook_list, checked_policy
+from leaseq.worker.settings import Readiness, Settings, as_hook_list, checked_policy
 
 
 class Worker:
@@ -89,6 +91,19 @@ class Worker:
     def id(self) -> str:
         """The worker's name: its host, its process id and a random part."""
         return self._id
+
+    @property
+    def readiness(self) -> Readiness:
+        """How far it is: "starting", "leasing", "away" while the server does not answer or refuses, or "stopping"."""
+        if self._run is not None:
+            return self._run.readiness
+        return "stopping" if self._stops or self._drains else "starting"
+
+    @property
+    def answered_at(self) -> float | None:
+        """When the server last answered this run, in seconds since 1970 on this process's clock; None if it has not."""
+        answered_at = None if self._run is None else self._run.answered_at
+        return None if answered_at is None else time.time() - (concurrency.now() - answered_at)
 
     async def run(self) -> int:
         """Work until stopped, or with `burst` until nothing is ready. Return the number of completed items.

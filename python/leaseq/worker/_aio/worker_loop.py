@@ -20,7 +20,7 @@ from leaseq.worker.hooks import SafeHooks, logger
 from leaseq.worker.in_flight import HandlerResult, InFlight
 from leaseq.worker.prefetch import HOARD_SECS, Prefetcher
 from leaseq.worker.server_health import ServerHealth
-from leaseq.worker.settings import Settings
+from leaseq.worker.settings import Readiness, Settings
 
 NEVER = sys.maxsize
 
@@ -87,6 +87,21 @@ class WorkerLoop:
     def stopping(self) -> bool:
         """True if it leases no more."""
         return self._drains or self._stops > 0
+
+    @property
+    def readiness(self) -> Readiness:
+        """How far it is."""
+        if self.stopping:
+            return "stopping"
+        if self._server_health.is_down:
+            return "away"
+        return "starting" if self.answered_at is None else "leasing"
+
+    @property
+    def answered_at(self) -> float | None:
+        """When a call last worked, on this process's clock. While nothing is ready, only its announcements are answered."""
+        answers = (self._server_health.answered_at, self.presence_reporter.answered_at)
+        return max((answer for answer in answers if answer is not None), default=None)
 
     def drain(self) -> None:
         """Stop leasing, and end when the handlers have ended, however long they take."""
@@ -233,6 +248,8 @@ class WorkerLoop:
         items = await self._source.take(fetch_count)
         if items:  # a lease of nothing only reads, which a server that refuses writes allows
             self._worked()
+        else:
+            self._server_health.answered_at = concurrency.now()
         self._empty = last_fetch and not items
         self._leased(items, fetch_count)
 
@@ -354,6 +371,7 @@ class WorkerLoop:
     def _worked(self) -> None:
         self._failures = 0
         self._has_worked = True
+        self._server_health.answered_at = concurrency.now()
         if self._server_health.is_down:
             self._on_call_result(None)
 

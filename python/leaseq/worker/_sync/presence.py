@@ -34,6 +34,8 @@ class PresenceReporter(SideLoop):
         self._registered_at = -math.inf
         self._server_time = self._started = 0.0
         self._warned = False
+        self.answered_at: float | None = None
+        """When the server last took an announcement, on this process's clock."""
 
     def report_now(self) -> None:
         """Announce the worker now: something has changed."""
@@ -57,6 +59,7 @@ class PresenceReporter(SideLoop):
         reported = self._server_time + time.monotonic() - self._registered_at
         status, ttl = self._status(self._started, reported), str(presence.TTL_SECS * 1000)
         self._own.execute("SET", presence.key(self._id), status, "PX", ttl)
+        self.answered_at = concurrency.now()
 
     def _register(self) -> tuple[float, float]:
         """Enter the worker in the index; return one time by the own clock and by the server's."""
