@@ -57,10 +57,14 @@ R = TypeVar("R", bound=Receiver)
 
 
 class Receivers:
-    """The receivers of an App, by signal. False if there are none."""
+    """The receivers of an App.
+
+    Attributes:
+        by_signal: the receivers, by signal; empty if there are none.
+    """
 
     def __init__(self) -> None:
-        self._by_signal: dict[str, list[Receiver]] = {}
+        self.by_signal: dict[str, list[Receiver]] = {}
 
     def add(self, receiver: Any, signals: Iterable[str]) -> None:
         """Add a receiver of these signals. Raises BadArgumentError, BadTypeError."""
@@ -76,19 +80,16 @@ class Receivers:
                 " `def` function"
             )
         for signal in wanted:
-            self._by_signal.setdefault(signal, []).append(receiver)
+            self.by_signal.setdefault(signal, []).append(receiver)
 
     def of(self, signal: Signal) -> list[Receiver]:
         """The receivers of a signal, in the order in which they were added."""
-        return self._by_signal.get(signal, [])
-
-    def __bool__(self) -> bool:
-        return bool(self._by_signal)
+        return self.by_signal.get(signal, [])
 
     @property
     def of_worker(self) -> bool:
         """True if one of them receives a signal of a worker."""
-        return bool(self._by_signal.keys() - IN_CALLS)
+        return bool(self.by_signal.keys() - IN_CALLS)
 
     def call(self, event: JobEvent) -> None:
         """Call the receivers of a signal of this program. A failure is logged and changes nothing."""

@@ -307,7 +307,7 @@ def test_what_receives_nothing_is_refused(flavour: JobAppFlavour) -> None:
         refused("failed")(7)
     with pytest.raises(BadTypeError, match="called with a JobEvent alone"):
         job(name="f", on_failure=lambda: None)
-    assert not flavour.app.program.clients.settings.receivers
+    assert not flavour.app.program.clients.settings.receivers.by_signal
 
 
 def test_without_receivers_nothing_is_asked_of_the_server(

@@ -104,7 +104,7 @@ class Enqueuer(Generic[P, T]):
             raise commands.queue_full(queue.name, [None])
         if created and options.id is not None:
             await client.forget_earlier([call])
-        if created and client.settings.receivers:
+        if created and client.settings.receivers.by_signal:
             client.settings.receivers.call(call.event(item))
         if client.after is not None:
             await client.after()

@@ -84,7 +84,7 @@ class Handle(Generic[T]):
         client = self._clients.sync
         client.queue_of(self)
         cancelled = client.store.cancel(self.queue, self.id)
-        if cancelled and client.settings.receivers:
+        if cancelled and client.settings.receivers.by_signal:
             client.settings.receivers.call(JobEvent(signal="cancelled", id=self.id, queue=self.queue))
         return cancelled
 

@@ -82,7 +82,7 @@ class JobClient:
             )
             for number, (item, _), added in zip(numbers, entries, answers, strict=True):
                 found[number] = item.id, added
-                if added and self.settings.receivers:
+                if added and self.settings.receivers.by_signal:
                     self.settings.receivers.call(calls[number].event(item))
         await self.enqueued()
         return [found[number] for number in range(len(calls))]
