@@ -392,3 +392,17 @@ def test_all_of_it_works_from_the_command(tmp_path: Path, url: str) -> None:
         "own its process was ended by SIGKILL",
         "failed crash ProcessDied",
     ]
+
+
+def test_a_stage_that_was_cancelled_as_it_ended_has_not_succeeded(
+    flavour: JobAppFlavour, seen: list[JobEvent]
+) -> None:
+    @flavour.app.job(name="f")
+    def f(number: int) -> int:
+        assert flavour.app.handle("first").cancel()
+        return number
+
+    chain = flavour.side(flavour.app).chain(f.with_options(id="first").call(1)).then(f.partial())
+    flavour.run(chain.enqueue()) if flavour.asynchronous else chain.enqueue()
+    flavour.burst()
+    assert sorted(signals(seen)) == ["cancelled", "enqueued", "started"]

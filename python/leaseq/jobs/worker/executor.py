@@ -132,7 +132,7 @@ class Executor:
         following = Item(ending.data, stage.id, headers=stage.headers, content_type=given)
         for failures in itertools.count(1):
             try:
-                await item.queue.complete(
+                done = await item.queue.complete(
                     item, result=ending.content or None, then=[(queue, following, followed_with(stage))]
                 )
             except (BadArgumentError, BadIdError, TooLargeError) as error:
@@ -145,6 +145,8 @@ class Executor:
                 logger.warning("job %s has ended and cannot be handed on yet: %s", item.id, error)
                 await asyncio.sleep(server_health.pause(failures))
             else:
+                if not done and failures == 1 and self._signals is not None:
+                    self._signals.lost(item)
                 return
 
     async def _run(
