@@ -107,7 +107,8 @@ class Executor:
             ending.raise_failure(function, error)
         if ending.then is not None:
             await self._hand_on(item, ending, ending.then)
-        elif ending.content:
+            return
+        if ending.content:
             item.result = ending.content
 
     def _begin(self, item: LeasedItem, lease: LeasedJob, ready: PreparedJob | JobResult) -> None:
