@@ -29,7 +29,7 @@ Answer = Callable[..., Any]
 
 
 class Status:
-    """What a program shows of itself, as a WSGI application.
+    """A WSGI application: the metrics and the health of a program.
 
     `unhealthy` and `unready` return why the program does not live or does not work, "" if it does.
     """

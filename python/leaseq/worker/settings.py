@@ -11,7 +11,7 @@ from leaseq.worker.hooks import Hooks
 from leaseq.worker.retry_policy import RetryPolicy
 
 Readiness = Literal["starting", "leasing", "away", "stopping"]
-"""How far a worker is. "away": the server does not answer, or refuses."""
+"""The state that a worker is in. "away": the server does not answer, or refuses."""
 
 MAX_CONCURRENCY = 10_000
 """Handlers that one worker runs at a time, at most."""

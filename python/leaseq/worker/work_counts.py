@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, get_args
 from leaseq.worker.settings import Readiness
 
 EVENTS: Final = ("started", "completed", "failed", "retried", "released", "died", "lost")
-"""What happens to an item in a worker. An item that failed was retried or died as well."""
+"""An event of an item in a worker. An item that failed was retried or died as well."""
 
 READINESS: Final[tuple[Readiness, ...]] = get_args(Readiness)
 
@@ -45,7 +45,7 @@ _CELL_BYTES: Final = 8
 
 
 class WorkKind(NamedTuple):
-    """What counts are about; `function` is "" for work that is no job, and for jobs that were not started."""
+    """The work that a count is about; `function` is "" for work that is no job, and for jobs that were not started."""
 
     group: str
     queue: str
@@ -143,7 +143,7 @@ class WorkCounts:
 
     @property
     def readiness(self) -> Readiness:
-        """How far the worker is."""
+        """The state that the worker is in."""
         return READINESS[int(self._cells[_READINESS])]
 
     def look(self, answered_at: float | None, readiness: Readiness) -> None:

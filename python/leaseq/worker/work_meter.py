@@ -14,7 +14,7 @@ class Watched(Protocol):
 
     @property
     def readiness(self) -> Readiness:
-        """How far it is."""
+        """The state that the worker is in."""
 
     @property
     def answered_at(self) -> float | None:

@@ -258,12 +258,12 @@ def test_an_address_has_a_host_and_a_port(call: Calls) -> None:
 
 
 def test_kinds_of_work_are_bounded() -> None:
-    told: list[WorkKind] = []
-    counts = WorkCounts(announce=told.append)
+    reported: list[WorkKind] = []
+    counts = WorkCounts(announce=reported.append)
     for number in range(MAX_KINDS + 10):
         counts.count(counts.row(WorkKind("g", "q", f"f{number}")), "started")
-    assert told == counts.kinds
-    assert len(told) == MAX_KINDS + 1
+    assert reported == counts.kinds
+    assert len(reported) == MAX_KINDS + 1
     totals = WorkTotals()
     totals.add(counts)
     assert totals[OTHER].events[0] == 10

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 UP_ONLY: Final = ("_total", "_count", "_sum", "_bucket")
-"""How the names of what never goes back end."""
+"""The ends of the names of metrics that never go back."""
 
 
 class WatchedProgram:
@@ -83,7 +83,7 @@ class WatchedProgram:
         return sum(found) if found else math.nan
 
     def events(self, event: str, function: str = "") -> float:
-        """How often that happened to items of a function."""
+        """Return how often that happened to items of a function."""
         return self.value("events_total", event=event, function=function)
 
     def written(self) -> str:

@@ -112,7 +112,7 @@ class Executor:
             item.result = ending.content
 
     def _begin(self, item: LeasedItem, lease: LeasedJob, ready: PreparedJob | JobResult) -> None:
-        """Tell those who look that a job starts, or that it never will."""
+        """Tell progress, signals and counts that a job starts, or that it never will."""
         self._progress.begin(item, lease.started)
         if self._signals is not None:
             if isinstance(ready, JobResult):

@@ -138,7 +138,7 @@ class JobWorker:
 
     @property
     def readiness(self) -> Readiness:
-        """How far it is."""
+        """The state of its worker: see `Worker.readiness`."""
         return self._worker.readiness
 
     @property

@@ -61,7 +61,7 @@ class Settlement:
 
     @property
     def readiness(self) -> Readiness:
-        """How far it is. It leases nothing."""
+        """Always "stopping": it leases nothing."""
         return "stopping"
 
     @property

@@ -90,7 +90,7 @@ class WorkerLoop:
 
     @property
     def readiness(self) -> Readiness:
-        """How far it is."""
+        """The state it is in: see `Worker.readiness`."""
         if self.stopping:
             return "stopping"
         if self._server_health.is_down:

@@ -95,7 +95,7 @@ class Worker:
 
     @property
     def readiness(self) -> Readiness:
-        """How far it is: "starting", "leasing", "away" while the server does not answer or refuses, or "stopping"."""
+        """The state it is in: "starting", "leasing", "away" while the server does not answer or refuses, or "stopping"."""
         if self._run is not None:
             return self._run.readiness
         return "stopping" if self._stops or self._drains else "starting"
