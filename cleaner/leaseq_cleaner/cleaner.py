@@ -8,10 +8,11 @@ from functools import partial
 from leaseq._aio.concurrency import Client
 from leaseq._aio.server_handle import ServerHandle
 from leaseq.aio import WorkQueue, registry
-from leaseq.errors import LeaseqError
+from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean
 from leaseq_cleaner import intervals
+from leaseq_cleaner.choice import LIMIT
 from leaseq_cleaner.intervals import Intervals
 from leaseq_cleaner.metrics import Metrics
 from leaseq_cleaner.report import QueueReport
@@ -26,6 +27,8 @@ class Cleaner:
     and patterns (see `QueueSelector`). `light_secs` is the pause after a light clean that changed something; otherwise
     the next one comes when something is due, after 4 s at most. Every `deep_secs` (0: never) each queue is deep-cleaned, `deep_rate` pages of 256 entries a second.
 
+    `metrics` shows the most urgent and largest queues singly, `metrics_limit` at most, and those that `metrics_queues` names, as `queues` does.
+
     Raises NoServerError, BadArgumentError, BadTypeError at once.
     """
 
@@ -37,6 +40,8 @@ class Cleaner:
         light_secs: float = Intervals.light_secs,
         deep_secs: float = Intervals.deep_secs,
         deep_rate: float = Intervals.deep_rate,
+        metrics_limit: int = LIMIT,
+        metrics_queues: Iterable[str] = (),
     ) -> None:
         self._pace = Intervals(light_secs, deep_secs, deep_rate)
         self._server = server
@@ -45,7 +50,10 @@ class Cleaner:
         self._rounds: CleanerService | None = None
         self._registered_at: dict[RegisteredQueue, float] = {}
         """When the registry last had a queue that fits."""
-        self.metrics = Metrics()
+        if metrics_limit < 0:
+            raise BadArgumentError(f"metrics_limit is at least 0, and not {metrics_limit}")
+        always = [metrics_queues] if isinstance(metrics_queues, str) else list(metrics_queues)
+        self.metrics = Metrics(metrics_limit, QueueSelector(always).has if always else lambda _: False)
 
     def stop(self) -> None:
         """End `run`, once the calls under way have ended. From a signal handler of the loop, or any task."""

@@ -16,6 +16,7 @@ from leaseq.cli.params import address, duration
 from leaseq.log_format import Format
 from leaseq.status_server import Status, StatusServer
 from leaseq_cleaner import logging_setup
+from leaseq_cleaner.choice import LIMIT
 from leaseq_cleaner.cleaner import Cleaner
 from leaseq_cleaner.failures import log
 from leaseq_cleaner.intervals import Intervals
@@ -109,6 +110,22 @@ Exit codes:
     metavar="HOST:PORT",
     help="Where /metrics, /healthz and /readyz are served, or off.",
 )
+@click.option(
+    "--metrics-limit",
+    type=click.IntRange(0, 100_000),
+    default=LIMIT,
+    show_default=True,
+    metavar="COUNT",
+    help="Queues that /metrics shows singly, at most: the most urgent and the largest. The others are in sums. A queue"
+    " takes 41 lines, 3 to 12 kB.",
+)
+@click.option(
+    "--metrics-queue",
+    "metrics_queue",
+    multiple=True,
+    metavar="QUEUE",
+    help="Queues that /metrics always shows singly, in addition to these; as --queue, may be given several times.",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
@@ -127,6 +144,8 @@ def program(
     deep_every: float,
     deep_rate: float,
     listen: str | None,
+    metrics_limit: int,
+    metrics_queue: tuple[str, ...],
     log_format: Format,
     log_level: str,
     once: bool,
@@ -148,7 +167,13 @@ def program(
 
     def make() -> Cleaner:
         return Cleaner(
-            url or None, queues=queue, light_secs=light_every, deep_secs=deep_every, deep_rate=deep_rate
+            url or None,
+            queues=queue,
+            light_secs=light_every,
+            deep_secs=deep_every,
+            deep_rate=deep_rate,
+            metrics_limit=metrics_limit,
+            metrics_queues=metrics_queue,
         )
 
     if once or dry_run:

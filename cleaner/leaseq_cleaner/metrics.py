@@ -1,19 +1,15 @@
-"""The metrics of the cleaner. docs/cleaner.md explains each; a test compares the page with this file."""
+"""The metrics of the cleaner. docs/metrics.md explains each; a test compares the page with what is exported."""
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from leaseq.keys import RegisteredQueue
-from leaseq.results import COUNTERS, MOVES, REPAIRS, STATES, DeepClean, LightClean, QueueStats
-
-QUEUE = ("group", "queue")
-STALE_SECS = 120.0
-"""Older counts of a queue are not exported: the server or the queue is away."""
+from leaseq.results import DeepClean, LightClean, QueueStats
+from leaseq_cleaner.choice import LIMIT
+from leaseq_cleaner.queue_metrics import QueueMetrics
 
 CALLS = ("light_clean", "deep_clean", "stats", "registry", "write", "info")
 """The calls of a cleaner."""
@@ -21,75 +17,25 @@ CALLS = ("light_clean", "deep_clean", "stats", "registry", "write", "info")
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
-class QueueCounts(Collector):
-    """The counts of all queues as they were when they were last looked at."""
-
-    def __init__(self) -> None:
-        self._seen: dict[RegisteredQueue, tuple[float, QueueStats]] = {}
-
-    def put(self, queue: RegisteredQueue, stats: QueueStats) -> QueueStats | None:
-        """Take in what a queue told. Return what it told before, if anything."""
-        _, before = self._seen.get(queue, (0.0, None))
-        self._seen[queue] = (time.monotonic(), stats)
-        return before
-
-    def drop(self, queue: RegisteredQueue) -> None:
-        """Forget a queue."""
-        self._seen.pop(queue, None)
-
-    def collect(self) -> Iterator[Metric]:
-        """Called by the exporter, in a separate thread."""
-        states = GaugeMetricFamily("leaseq_items", "Items by state.", labels=[*QUEUE, "state"])
-        events = CounterMetricFamily(
-            "leaseq_events", "What happened to items since the queue was created.", labels=[*QUEUE, "event"]
-        )
-        singles = [GaugeMetricFamily(f"leaseq_{name}", text, labels=QUEUE) for name, text in _SINGLES.items()]
-        oldest = time.monotonic() - STALE_SECS
-        for queue, (at, stats) in list(self._seen.items()):
-            if at < oldest:
-                continue
-            labels = [queue.group, queue.name]
-            for state in STATES:
-                states.add_metric([*labels, state], getattr(stats, state))
-            for event in COUNTERS:
-                events.add_metric([*labels, event], getattr(stats, event))
-            unplaced = stats.items - sum(getattr(stats, state) for state in STATES)
-            values = (
-                *(stats.waited, stats.overdue, stats.due, unplaced, stats.kept, stats.max_items),
-                int(stats.paused),
-            )
-            for family, value in zip(singles, values, strict=True):
-                family.add_metric(labels, value)
-        yield from (states, events, *singles)
-
-
-_SINGLES = {
-    "next_item_wait_seconds": "How long the next ready item has waited; 0 if none is ready.",
-    "overdue_leases": "Leases that have expired and are not reclaimed yet.",
-    "due_items": "Delayed items that are due and not promoted yet.",
-    "unplaced_items": "Items that are in no state; below 0: that are in several.",
-    "kept_outcomes": "Outcomes that are kept.",
-    "max_items": "How many items the queue may hold, not counting dead ones; 0 is no limit.",
-    "paused": "1 while the queue gives no items.",
-}
-
-
 class Metrics:
     """All metrics of one cleaner, in a separate registry.
 
     Attributes:
         registry: for `prometheus_client` to export.
-        counts: the counts of all queues.
+        of_queues: the numbers of queues.
         queues: the gauge of how many queues are looked after.
         up: the gauge of whether the server answers and takes writes.
         restarts: the counter of restarts and failovers of the server.
         errors: the counter of failed calls, by call and error.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, limit: int = LIMIT, is_pinned: Callable[[RegisteredQueue], bool] = lambda _: False
+    ) -> None:
+        """See `QueueMetrics`."""
         self.registry = CollectorRegistry()
-        self.counts = QueueCounts()
-        self.registry.register(self.counts)
+        self.of_queues = QueueMetrics(limit, is_pinned)
+        self.registry.register(self.of_queues)
         given = self.registry
         self.queues = Gauge("leaseq_cleaner_queues", "Queues that this cleaner looks after.", registry=given)
         self.up = Gauge(
@@ -100,27 +46,6 @@ class Metrics:
         self.restarts = Counter(
             "leaseq_cleaner_server_restarts",
             "How often this cleaner found its server restarted or replaced.",
-            registry=given,
-        )
-        self._losses = Counter(
-            "leaseq_cleaner_losses",
-            "How often counts of the queue went back: the server lost what was written last.",
-            QUEUE,
-            registry=given,
-        )
-        self._moved = Counter(
-            "leaseq_cleaner_moved", "What light cleans of this cleaner did.", [*QUEUE, "what"], registry=given
-        )
-        self._repairs = Counter(
-            "leaseq_cleaner_repairs",
-            "Damage that deep cleans of this cleaner repaired.",
-            [*QUEUE, "kind"],
-            registry=given,
-        )
-        self._deep = Gauge(
-            "leaseq_cleaner_deep_clean_timestamp_seconds",
-            "When this cleaner last finished a deep clean of the queue.",
-            QUEUE,
             registry=given,
         )
         self._under_way = Gauge(
@@ -153,48 +78,37 @@ class Metrics:
             raise
         self._calls.labels(name).observe(time.perf_counter() - begun)
 
-    def take(self, queue: RegisteredQueue, stats: QueueStats) -> bool:
-        """Take in what a queue told. Return whether it told more before: the server lost what was written last."""
-        before = self.counts.put(queue, stats)
-        lost = before is not None and any(getattr(stats, each) < getattr(before, each) for each in COUNTERS)
-        if lost:
-            self._losses.labels(queue.group, queue.name).inc()
-        return lost
-
-    def moved(self, queue: RegisteredQueue, done: LightClean) -> None:
-        """Count what a light clean did."""
-        for what, count in done.counts.items():
-            if count:
-                self._moved.labels(queue.group, queue.name, what).inc(count)
-
-    def repaired(self, queue: RegisteredQueue, done: DeepClean) -> None:
-        """Count what a page of a deep clean repaired."""
-        for kind, count in done.repairs.items():
-            self._repairs.labels(queue.group, queue.name, kind).inc(count)
-
-    def awaits_deep_clean(self, queue: RegisteredQueue) -> None:
-        """No pass has ended yet: 0, by which an alert sees that none ever does."""
-        self._deep.labels(queue.group, queue.name)
-
-    def deep_cleaned(self, queue: RegisteredQueue) -> None:
-        """A pass has ended."""
-        self._deep.labels(queue.group, queue.name).set_to_current_time()
+    # of queues; what comes after a queue was dropped is ignored
 
     def add(self, queue: RegisteredQueue) -> None:
-        """Start with 0: otherwise a rate would not show the first event."""
-        self._losses.labels(queue.group, queue.name)
-        for what in MOVES:
-            self._moved.labels(queue.group, queue.name, what)
-        for kind in REPAIRS:
-            self._repairs.labels(queue.group, queue.name, kind)
+        """Keep the numbers of a queue from now on."""
+        self.of_queues.add(queue)
 
     def drop(self, queue: RegisteredQueue) -> None:
         """Forget a queue that is no longer looked after."""
-        self.counts.drop(queue)
-        labels = (queue.group, queue.name)
-        self._deep.remove(*labels)
-        self._losses.remove(*labels)
-        for what in MOVES:
-            self._moved.remove(*labels, what)
-        for kind in REPAIRS:
-            self._repairs.remove(*labels, kind)
+        self.of_queues.drop(queue)
+
+    def take(self, queue: RegisteredQueue, stats: QueueStats) -> bool:
+        """Take in what a queue told. Return whether it told more before: the server lost what was written last."""
+        record = self.of_queues.records.get(queue)
+        return record is not None and record.take(stats)
+
+    def moved(self, queue: RegisteredQueue, done: LightClean) -> None:
+        """Count what a light clean did."""
+        if (record := self.of_queues.records.get(queue)) is not None:
+            record.moved(done)
+
+    def repaired(self, queue: RegisteredQueue, done: DeepClean) -> None:
+        """Count what a page of a deep clean repaired."""
+        if (record := self.of_queues.records.get(queue)) is not None:
+            record.repaired(done)
+
+    def awaits_deep_clean(self, queue: RegisteredQueue) -> None:
+        """No pass has ended yet: 0, by which an alert sees that none ever does."""
+        if (record := self.of_queues.records.get(queue)) is not None:
+            record.deep_cleaned_at = 0.0
+
+    def deep_cleaned(self, queue: RegisteredQueue) -> None:
+        """A pass has ended."""
+        if (record := self.of_queues.records.get(queue)) is not None:
+            record.deep_cleaned_at = time.time()

@@ -52,6 +52,10 @@ class QueueSelector:
             for group, name in self._patterns
         )
 
+    def has(self, queue: RegisteredQueue) -> bool:
+        """Return whether a queue is one of them, by name or by a pattern."""
+        return queue in self.named or self.fits(queue)
+
 
 def label(queue: RegisteredQueue) -> str:
     """A queue as `QueueSelector` takes it."""

@@ -1,20 +1,23 @@
-"""The tasks of a cleaner: one for each queue, one to look for queues, one for deep cleans."""
+"""The tasks of a cleaner: one for each look at a queue, one to look for queues, one for deep cleans."""
 
 import asyncio
 import contextlib
 import re
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from redis.asyncio import Redis, RedisCluster
 
-from leaseq._aio.route import NOT_CONNECTED, Cluster
+from leaseq._aio.executor import Executor
+from leaseq._aio.route import NOT_CONNECTED, Cluster, route
 from leaseq.aio import WorkQueue
 from leaseq.cli.formatting import counted
 from leaseq.errors import AccessDeniedError, LeaseqError
-from leaseq.keys import RegisteredQueue
+from leaseq.keys import QueueKeys, RegisteredQueue
+from leaseq.results import DeepClean
 from leaseq_cleaner import intervals
 from leaseq_cleaner.failures import FailureLog, UnexpectedError, is_passing, log
 from leaseq_cleaner.intervals import Intervals
@@ -45,6 +48,21 @@ REGISTRY = "the registry"
 SERVER = "the server"
 
 
+@dataclass(slots=True)
+class Turns:
+    """When a queue is looked at. There may be very many of these, so each look opens the queue anew.
+
+    Attributes:
+        next: the start of the next look; None while one is under way.
+        failures: looks in a row that failed.
+        count_at: when its counts are due, on `time.monotonic`.
+    """
+
+    next: asyncio.TimerHandle | None = None
+    failures: int = 0
+    count_at: float = 0.0
+
+
 class CleanerService:
     """The work of one `Cleaner.run`."""
 
@@ -57,7 +75,7 @@ class CleanerService:
         self._failures = FailureLog(metrics)
         self._pace = pace
         self._gate = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
-        self._known: dict[RegisteredQueue, WorkQueue] = {}
+        self._known: dict[RegisteredQueue, Turns] = {}
         self._visited: set[RegisteredQueue] = set()
         self._deep_due: dict[RegisteredQueue, float] = {}
         self._cursors: dict[RegisteredQueue, str] = {}
@@ -66,6 +84,7 @@ class CleanerService:
         self._runs: dict[RegisteredQueue, str] = {}
         """The run of a server that held the queue when it was asked last: a restart or a failover makes it another."""
         self._loop_ran_at = time.monotonic()
+        self._group: asyncio.TaskGroup
         self._started = False
 
     @property
@@ -94,20 +113,23 @@ class CleanerService:
         """Keep these queues clean, and those that `find`, if any, finds, until the stop. Raises what fails at the first look."""
         await self._probe(found)
         async with asyncio.TaskGroup() as group:
-            self._adopt(found, group)
+            self._group = group
+            self._adopt(found)
             await self._look_at_servers()
             self._started = True
             started()
-            group.create_task(self._discover(find, group))
+            group.create_task(self._discover(find))
             if self._pace.deep_secs > 0:
                 group.create_task(self._deep_cleans())
             await self._stopping.wait()
-        for queue in self._known.values():
-            await queue.close()
+            for turns in self._known.values():
+                if turns.next is not None:
+                    turns.next.cancel()
 
     async def _probe(self, found: set[RegisteredQueue]) -> None:
         """Look at one queue, so that a wrong server, password or right is reported at the start."""
         for name in list(found)[:1]:
+            self._metrics.add(name)
             async with WorkQueue(name.name, self._client, group=name.group) as queue:
                 try:
                     self._metrics.moved(name, await queue.light_clean())
@@ -116,20 +138,22 @@ class CleanerService:
                         raise
         self._metrics.up.set(1)
 
-    def _adopt(self, found: set[RegisteredQueue], group: asyncio.TaskGroup) -> None:
+    def _adopt(self, found: set[RegisteredQueue]) -> None:
         """Start with new queues, and stop with queues that are gone."""
         gone = self._known.keys() - found
         for queue in gone:
-            del self._known[queue]  # its task ends when it wakes
+            turns = self._known.pop(queue)
+            if turns.next is not None:
+                turns.next.cancel()
             self._forget(queue)
         fresh = sorted(found - self._known.keys())
         for queue in fresh:
-            self._known[queue] = WorkQueue(queue.name, self._client, group=queue.group)
+            self._known[queue] = turns = Turns()
             self._metrics.add(queue)
             if self._pace.deep_secs > 0:
                 self._metrics.awaits_deep_clean(queue)
             self._deep_due[queue] = time.monotonic() + self._pace.first_deep()
-            group.create_task(self._clean_queue(queue))
+            self._look_later(queue, turns, self._pace.first_look())
         if fresh or gone:
             log.info("looking after %d queues: %d new, %d gone", len(found), len(fresh), len(gone))
 
@@ -142,44 +166,44 @@ class CleanerService:
         self._failures.forget(label(queue))
         self._metrics.drop(queue)
 
-    async def _discover(
-        self, find: Callable[[], Awaitable[set[RegisteredQueue]]] | None, group: asyncio.TaskGroup
-    ) -> None:
+    async def _discover(self, find: Callable[[], Awaitable[set[RegisteredQueue]]] | None) -> None:
         """Look for queues now and then; without `find`, only show that the loop turns."""
         while not await self._sleep(intervals.DISCOVERY_SECS):
             self._loop_ran_at = time.monotonic()
             found = None if find is None else await self._call(REGISTRY, "registry", find)
             if found is not None:
-                self._adopt(found, group)
+                self._adopt(found)
             await self._look_at_servers()
 
     async def _look_at_servers(self) -> None:
         """Ask each server whether it takes writes, and whether it has restarted or was replaced."""
         queues: dict[str, list[RegisteredQueue]] = {}
-        for name, queue in list(self._known.items()):
-            queues.setdefault(await self._server_of(queue), []).append(name)
+        for name in list(self._known):
+            queues.setdefault(await self._server_of(name), []).append(name)
         for server in self._tried - queues.keys():
             self._failures.forget(server)
         self._tried = set(queues)
         for server, names in queues.items():
-            queue = self._known[names[0]]
-            await self._try_write(server, queue)
-            await self._look_for_restart(server, queue, names)
+            await self._try_write(server, names[0])
+            await self._look_for_restart(server, names)
 
-    async def _try_write(self, server: str, queue: WorkQueue) -> None:
+    async def _try_write(self, server: str, name: RegisteredQueue) -> None:
         """Ask a server whether it takes writes: a light clean of a queue with nothing to do only reads."""
         # a full server refuses this too, and it changes nothing: no item has this id
-        write = ("ZADD", queue.keys.key("ready"), "XX", "0", "")
-        await self._call(server, "write", partial(queue.executor.execute, *write))
+        key = QueueKeys(*name).key("ready")
+        write = Executor(self._client, key).execute
+        await self._call(server, "write", partial(write, "ZADD", key, "XX", "0", ""))
 
-    async def _look_for_restart(self, server: str, queue: WorkQueue, names: list[RegisteredQueue]) -> None:
+    async def _look_for_restart(self, server: str, names: list[RegisteredQueue]) -> None:
         """Clean queues deeply whose server restarted or was replaced: a crash can leave items in no state."""
-        info = await self._call(server, "info", partial(queue.executor.execute, "INFO", "server"))
-        run = RUN.search(info or b"")
-        if run is None:
+        ask = Executor(self._client, QueueKeys(*names[0]).key("state")).execute
+        info = await self._call(server, "info", partial(ask, "INFO", "server"))
+        found = RUN.search(info or b"")
+        if found is None:
             return
-        moved = [name for name in names if self._runs.get(name, run[1].decode()) != run[1].decode()]
-        self._runs.update(dict.fromkeys(names, run[1].decode()))
+        run = found[1].decode()
+        moved = [name for name in names if self._runs.get(name, run) != run]
+        self._runs.update(dict.fromkeys(names, run))
         if not moved:
             return
         self._metrics.restarts.inc()
@@ -189,36 +213,47 @@ class CleanerService:
             self._cursors[name] = START  # where a pass is means nothing to another run of the server
             self._deep_due[name] = time.monotonic()
 
-    async def _server_of(self, queue: WorkQueue) -> str:
+    async def _server_of(self, name: RegisteredQueue) -> str:
         """Return the name of the server that holds a queue, as far as it is known."""
-        route = queue.executor.route
-        if isinstance(route, Cluster):
+        connections = route(self._client)
+        if isinstance(connections, Cluster):
             with contextlib.suppress(*NOT_CONNECTED):
-                return await route.node_of(queue.executor.key)
+                return await connections.node_of(QueueKeys(*name).key("state"))
         return SERVER
 
-    async def _clean_queue(self, name: RegisteredQueue) -> None:
-        """Light cleans of one queue, and looks at its counts."""
-        queue, who = self._known[name], label(name)
-        failures, count_at, pause = 0, 0.0, self._pace.first_look()
-        while not await self._sleep(pause) and self._known.get(name) is queue:
-            done = await self._call(who, "light_clean", queue.light_clean)
-            if done is None:
-                failures += 1
-                pause = intervals.until_next_try(failures)
-            else:
-                failures = 0
-                self._metrics.moved(name, done)
-                pause = self._pace.until_next_look(done)
-            if not self._failures.server_problem:
-                self._visited.add(name)
-            if done is not None and time.monotonic() >= count_at:
-                count_at = time.monotonic() + intervals.STATS_SECS
-                stats = await self._call(who, "stats", queue.stats)
-                if stats is not None and self._metrics.take(name, stats):
-                    log.warning("%s: its counts went back: the server lost what was written last", who)
+    def _look_later(self, name: RegisteredQueue, turns: Turns, pause: float) -> None:
+        """Look at a queue after a pause, unless the cleaner stops."""
+        if self._stopping.is_set():
+            return
+
+        def start() -> None:
+            turns.next = None
+            self._group.create_task(self._look(name, turns))
+
+        turns.next = asyncio.get_running_loop().call_later(pause, start)
+
+    async def _look(self, name: RegisteredQueue, turns: Turns) -> None:
+        """Clean a queue lightly, look at its counts if they are due, and plan the next look."""
+        who = label(name)
+        done = await self._call_queue(name, "light_clean", WorkQueue.light_clean)
+        if done is None:
+            turns.failures += 1
+            pause = intervals.until_next_try(turns.failures)
+        else:
+            turns.failures = 0
+            self._metrics.moved(name, done)
+            pause = self._pace.until_next_look(done)
+        if not self._failures.server_problem:
+            self._visited.add(name)
+        if done is not None and time.monotonic() >= turns.count_at:
+            turns.count_at = time.monotonic() + intervals.STATS_SECS
+            stats = await self._call_queue(name, "stats", WorkQueue.stats)
+            if stats is not None and self._metrics.take(name, stats):
+                log.warning("%s: its counts went back: the server lost what was written last", who)
         if name not in self._known:
             self._forget(name)
+        elif self._known[name] is turns:
+            self._look_later(name, turns, pause)
 
     async def _deep_cleans(self) -> None:
         """One queue after the other, one page at a time."""
@@ -232,10 +267,10 @@ class CleanerService:
 
     async def _deep_clean(self, name: RegisteredQueue) -> None:
         """One pass, or what is left of it after an error."""
-        queue = self._known.get(name)
-        while queue is not None and self._known.get(name) is queue:
+        turns = self._known.get(name)
+        while turns is not None and self._known.get(name) is turns:
             cursor, run = self._cursors.get(name, START), self._runs.get(name)
-            page = await self._call(label(name), "deep_clean", partial(queue.deep_clean_page, cursor))
+            page = await self._deep_clean_page(name, cursor)
             if page is None:
                 self._deep_due[name] = time.monotonic() + DEEP_RETRY_SECS
                 return
@@ -252,6 +287,23 @@ class CleanerService:
                 return
             if await self._sleep(1 / self._pace.deep_rate):
                 return
+
+    async def _deep_clean_page(self, name: RegisteredQueue, cursor: str) -> tuple[str, DeepClean] | None:
+        async def page(queue: WorkQueue) -> tuple[str, DeepClean]:
+            return await queue.deep_clean_page(cursor)
+
+        return await self._call_queue(name, "deep_clean", page)
+
+    async def _call_queue(
+        self, name: RegisteredQueue, call: str, make: Callable[[WorkQueue], Awaitable[T]]
+    ) -> T | None:
+        """Return the answer of a call on a queue; None if it failed."""
+
+        async def on_queue() -> T:
+            async with WorkQueue(name.name, self._client, group=name.group) as queue:
+                return await make(queue)
+
+        return await self._call(label(name), call, on_queue)
 
     async def _call(self, who: str, call: str, make: Callable[[], Awaitable[T]]) -> T | None:
         """Return the answer of a call; None if it failed, which is logged and counted."""

@@ -21,7 +21,7 @@ from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean
 from leaseq_cleaner import Cleaner, intervals, service
 from leaseq_cleaner.intervals import Intervals
-from leaseq_cleaner.metrics import STALE_SECS
+from leaseq_cleaner.queue_metrics import STALE_SECS
 from leaseq_cleaner.selector import QueueSelector
 from leaseq_conformance.acl_suite import roles
 
@@ -749,7 +749,7 @@ async def test_counts_that_are_old_are_not_told(url: str, monkeypatch: pytest.Mo
     cleaner = Cleaner(url, queues=["q"])
     async with at_work(cleaner):
         await until(lambda: "leaseq_items" in samples(cleaner))
-    monkeypatch.setattr("leaseq_cleaner.metrics.STALE_SECS", -1.0)
+    monkeypatch.setattr("leaseq_cleaner.queue_metrics.STALE_SECS", -1.0)
     assert STALE_SECS > 2 * intervals.STATS_SECS
     assert "leaseq_items" not in samples(cleaner)
 

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import promql_parser
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from support import servers
+from support import crowd, servers
 from support.alert_rules import alert_rules, selectors
 from support.full_pipe import full_pipe
 
@@ -89,6 +90,9 @@ def one_line(error: str) -> str:
         (["-u", "redis://h", "--deep-rate", "0"], "'--deep-rate'"),
         (["-u", "redis://h", "--listen", "9742"], "write HOST:PORT, or off"),
         (["-u", "redis://h", "--listen", "h:99999"], "write HOST:PORT, or off"),
+        (["-u", "redis://h", "--metrics-limit", "-1"], "'--metrics-limit'"),
+        (["-u", "redis://h", "--metrics-limit", "all"], "'--metrics-limit'"),
+        (["-u", "redis://h", "--metrics-queue", "a b"], "names no queue"),
         (["-u", "redis://h", "--log-format", "xml"], "'--log-format'"),
         (["-u", "redis://h", "--log-level", "loud"], "'--log-level'"),
         (["--config", "/nowhere/at.toml"], "/nowhere/at.toml: No such file"),
@@ -337,10 +341,11 @@ class Service:
             with error:
                 return error.code, error.read().decode()
 
-    def wait(self, check: Callable[[], object]) -> None:
-        """Until it is so."""
+    def wait(self, check: Callable[[], object], pause: float = 0.0) -> None:
+        """Until it is so. `pause` is between two looks, in seconds: they take time from the service."""
 
         def checked() -> object:
+            time.sleep(pause)
             assert self.process.poll() is None, "it has ended"
             with contextlib.suppress(OSError):
                 return check()
@@ -465,6 +470,8 @@ class TestService:
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
                 labels = {**sample.labels}
+                if labels.get("group") == "*":
+                    continue
                 assert labels.pop("queue", "q") == "q"
                 assert labels.pop("group", "g") == "g"
                 found.setdefault(sample.name, {})[tuple(labels.values())] = sample.value
@@ -476,6 +483,33 @@ class TestService:
         assert found["leaseq_cleaner_queues"] == {(): 1}
         assert found["leaseq_cleaner_server_up"] == {(): 1}
         assert found["leaseq_cleaner_call_seconds_count"]["stats",] >= 1
+
+    @pytest.mark.slow
+    def test_thousands_of_queues(self, own_server: servers.StartServer) -> None:
+        """Bounded: bytes of /metrics, connections, memory. What alerts read is there, and each queue is cleaned."""
+        server = own_server()
+        with server.client() as client:
+            named = crowd.fill(client, 2000, filled=30)
+            client.config_resetstat()
+            with Service(server.url) as service:
+                service.wait(service.ready, 0.5)
+                seen = 'leaseq_group_items{group="*",state="ready"} 120.0'
+                service.wait(lambda: seen in service.get("/metrics")[1], 0.5)
+                with leaseq.WorkQueue(named[-1].name, client) as queue:
+                    queue.add_item(Item(b"x"), delay=0.001)
+                    service.wait(lambda: queue.stats().promoted == 1)
+                status, page = service.get("/metrics")
+                memory = Path(f"/proc/{service.process.pid}/status").read_text()
+                stats: Any = client.info("stats")
+        assert status == 200
+        assert len(page) < 1_000_000
+        assert "\nleaseq_cleaner_hidden_queues 1850.0\n" in page
+        assert unread(page) == FROM_FIRST_FAILURE
+        assert all(f'leaseq_items{{group="{keys.group}",queue="{keys.name}",' in page for keys in named[:30])
+        peak = re.search(r"VmHWM:\s+(\d+) kB", memory)
+        assert peak
+        assert int(peak[1]) < 70 * 1024
+        assert stats["total_connections_received"] <= MAX_CONCURRENT_CALLS + 5
 
     @pytest.mark.slow
     def test_alerts_have_what_they_read_from_the_first_scrape_on(
