@@ -114,17 +114,19 @@ class CleanerService:
         await self._probe(found)
         async with asyncio.TaskGroup() as group:
             self._group = group
-            self._adopt(found)
-            await self._look_at_servers()
-            self._started = True
-            started()
-            group.create_task(self._discover(find))
-            if self._pace.deep_secs > 0:
-                group.create_task(self._deep_cleans())
-            await self._stopping.wait()
-            for turns in self._known.values():
-                if turns.next is not None:
-                    turns.next.cancel()
+            try:
+                self._adopt(found)
+                await self._look_at_servers()
+                self._started = True
+                started()
+                group.create_task(self._discover(find))
+                if self._pace.deep_secs > 0:
+                    group.create_task(self._deep_cleans())
+                await self._stopping.wait()
+            finally:
+                for turns in self._known.values():
+                    if turns.next is not None:
+                        turns.next.cancel()
 
     async def _probe(self, found: set[RegisteredQueue]) -> None:
         """Look at one queue, so that a wrong server, password or right is reported at the start."""
