@@ -16,6 +16,7 @@ import pytest
 from support.alert_rules import alert_rules, selectors
 from support.cleaner_metrics import exported_metrics
 
+from leaseq.cli.worker import worker
 from leaseq.results import COUNTERS, MOVES, REPAIRS, STATES
 from leaseq_cleaner.command import LISTEN, MEANINGS, program
 
@@ -24,7 +25,8 @@ CLEANER = ROOT / "cleaner"
 PAGE = "\n".join(
     (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("cleaner", "metrics")
 )
-FLAGS = {option for parameter in program.params for option in parameter.opts}
+FLAGS = {option for parameter in (*program.params, *worker.params) for option in parameter.opts}
+"""Of the cleaner, and of the workers whose metrics the page lists beside."""
 
 
 @pytest.fixture
