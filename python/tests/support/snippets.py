@@ -123,8 +123,10 @@ def check_shell(block: Block) -> None:
             case ["npm", "--prefix", folder, "ci", "&&", "npm", "--prefix", _, "run", script]:
                 package = json.loads((ROOT / folder / "package.json").read_text(encoding="utf-8"))
                 assert script in package["scripts"], str(block)
-            case ["mkdir" | "redis-cli", *_]:
-                pass  # the register names the test that runs it
+            case ["mkdir" | "redis-cli" | "helm" | "kubectl" | "docker", *_]:
+                pass  # the register names the test of it
+            case [script, _] if script.startswith("tools/"):
+                assert (ROOT / script).exists(), str(block)
             case ["leaseq-cleaner", *words]:
                 options = {option for param in cleaner_program.params for option in param.opts}
                 assert {word for word in words if word.startswith("-")} <= options, str(block)
