@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 import urllib.request
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,6 +47,7 @@ workers:
     queues: [urgent, default]
     processes: 1
     concurrency: 4
+    port: 9744
     graceSeconds: 20
     env: {SHOP: "yes", LIMIT: 10}
     secrets: [shop-database]
@@ -107,6 +109,22 @@ def variables(container: Object, secrets: dict[str, str]) -> dict[str, str]:
     return found
 
 
+def cleaner_of(release: Release) -> Object:
+    """The container of the cleaner."""
+    pod = release.named("Deployment", "shop-leaseq-cleaner")["spec"]["template"]["spec"]
+    container: Object = pod["containers"][0]
+    return container
+
+
+def answers(port: int, path: str) -> bool:
+    """Return whether a program on this machine returns 200 for a path."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
 def options(command: click.Command) -> set[str]:
     return {option for parameter in command.params for option in parameter.opts}
 
@@ -131,7 +149,7 @@ def test_its_kinds(everything: Release) -> None:
         "Service": 1,
         "ScaledObject": 1,
         "ServiceMonitor": 1,
-        "PodMonitor": 1,
+        "PodMonitor": 2,
         "PrometheusRule": 1,
         "NetworkPolicy": 1,
     }
@@ -236,8 +254,8 @@ def test_what_selects_pods_selects_those_of_one_deployment(everything: Release) 
     assert monitor["spec"]["endpoints"][0]["port"] == served["spec"]["ports"][0]["name"]
     (policy,) = everything.of("NetworkPolicy")
     assert selected(policy["spec"]["podSelector"]["matchLabels"]) == sorted(labels)
-    (watched,) = everything.of("PodMonitor")
-    assert selected(watched["spec"]["selector"]["matchLabels"]) == ["shop-leaseq-sounds"]
+    watched = [selected(one["spec"]["selector"]["matchLabels"]) for one in everything.of("PodMonitor")]
+    assert watched == [["shop-leaseq-jobs"], ["shop-leaseq-sounds"]]
     (scaled,) = everything.of("ScaledObject")
     assert scaled["spec"]["scaleTargetRef"]["name"] in labels
 
@@ -252,13 +270,17 @@ def test_a_worker_has_time_to_stop(everything: Release) -> None:
 
 
 def test_only_a_worker_with_a_port_has_probes(everything: Release) -> None:
+    silent = Release(changed("workers.jobs.port", None))
+    (container,) = silent.named("Deployment", "shop-leaseq-jobs")["spec"]["template"]["spec"]["containers"]
+    assert not container.keys() & {"ports", "livenessProbe", "readinessProbe"}
+    assert not any(word.startswith("--listen") for word in container["command"])
     of_worker = {
         name: everything.named("Deployment", f"shop-leaseq-{name}")["spec"]["template"]["spec"]["containers"][
             0
         ]
         for name in ("jobs", "sounds")
     }
-    assert not of_worker["jobs"].keys() & {"ports", "livenessProbe", "readinessProbe"}
+    assert of_worker["jobs"]["ports"] == [{"name": "metrics", "containerPort": 9744}]
     assert of_worker["sounds"]["ports"] == [{"name": "metrics", "containerPort": 9743}]
     assert of_worker["sounds"]["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "metrics"}
     assert of_worker["sounds"]["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "metrics"}
@@ -297,36 +319,48 @@ def test_the_worker_runs(everything: Release, url: str, tmp_path: Path) -> None:
     ]
     given = variables(container, {"other/url": url})
     assert given == {"REDIS_URL": url, "SHOP": "yes", "LIMIT": "10"}
-    with service(container["command"], tmp_path, given), leaseq.jobs.App(url) as app:
+    port = ReservedPort()
+    here = f"--listen=127.0.0.1:{port.number}"
+    command = [here if word == "--listen=0.0.0.0:9744" else word for word in container["command"]]
+    assert here in command
+    with service(command, tmp_path, given), leaseq.jobs.App(url) as app:
         double = app.job(name="double", queue="urgent")(page_server.double)
         assert double.enqueue(4).result(timeout=60) == 8
+        for probe in ("livenessProbe", "readinessProbe"):
+            wait_until(partial(answers, port.number, container[probe]["httpGet"]["path"]))
+        assert answers(port.number, "/metrics")
+    port.close()
+
+
+def test_the_cleaner_always_shows_the_queues_that_autoscaling_reads(everything: Release) -> None:
+    named = "LEASEQ_CLEANER_METRICS_QUEUE"
+    assert named not in variables(cleaner_of(everything), {"queue/cleaner-url": ""})
+    values = yaml.safe_load(changed("workers.jobs.autoscaling.by", "keda-prometheus"))
+    values["keda"]["prometheus"] = "http://prometheus:9090"
+    values["workers"]["jobs"]["queues"] = ["urgent", "shop/default"]
+    shown = variables(cleaner_of(Release(yaml.safe_dump(values))), {"queue/cleaner-url": ""})[named]
+    context = cleaner_program.make_context(
+        "leaseq-cleaner", ["--metrics-queue", "urgent", "--metrics-queue", "shop/default"]
+    )
+    assert tuple(shown.split()) == context.params["metrics_queue"]
 
 
 def test_the_cleaner_runs_and_answers_its_probes(everything: Release, url: str, tmp_path: Path) -> None:
     dockerfile = (ROOT / "cleaner" / "Dockerfile").read_text(encoding="utf-8")
     entry: list[str] = json.loads(re.findall(r"^ENTRYPOINT (.*)$", dockerfile, re.MULTILINE)[-1])
-    container = everything.named("Deployment", "shop-leaseq-cleaner")["spec"]["template"]["spec"][
-        "containers"
-    ][0]
+    container = cleaner_of(everything)
     given = variables(container, {"queue/cleaner-url": url})
     port = ReservedPort()
     host, _, number = given["LEASEQ_CLEANER_LISTEN"].partition(":")
     assert (host, number) == ("0.0.0.0", str(container["ports"][0]["containerPort"]))  # noqa: S104
     given["LEASEQ_CLEANER_LISTEN"] = f"127.0.0.1:{port.number}"
 
-    def answers(path: str) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port.number}{path}", timeout=30) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
     with leaseq.WorkQueue("orders", url) as queue, service(entry, tmp_path, given):
         queue.add_item(leaseq.Item(b"due"), delay=0.05)
         for probe in ("livenessProbe", "readinessProbe"):
             asked = container[probe]["httpGet"]
             assert asked["port"] == container["ports"][0]["name"]
-            wait_until(lambda path=asked["path"]: answers(path))  # type: ignore[misc]
-        assert answers("/metrics")
+            wait_until(partial(answers, port.number, asked["path"]))
+        assert answers(port.number, "/metrics")
         wait_until(lambda: queue.stats().promoted == 1)
     port.close()
