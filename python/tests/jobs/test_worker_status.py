@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -239,7 +240,7 @@ def test_without_the_extra(url: str, folder: Path, tmp_path: Path) -> None:
     )
     code = "from leaseq.jobs import App; App().run_worker(listen='127.0.0.1:0')"
     called = subprocess.run(
-        ["python", "-c", code],
+        [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": str(folder), "REDIS_URL": url},
         capture_output=True,
         text=True,
