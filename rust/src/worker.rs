@@ -23,7 +23,8 @@ use crate::queue::{Queue, Wait};
 use crate::verdict::HandlerError;
 use crate::worker_settings::Settings;
 
-/// How long to wait for an item while the outage may last. A server that refuses writes refuses the block, not the lease of an empty queue.
+/// How long to wait for an item while the outage may last, and at first: what is refused later is not for its first calls (LQ-WORK-14). A server
+/// that refuses writes refuses the block, not the lease of an empty queue.
 const PROBE_LIMIT: Duration = Duration::from_secs(1);
 /// How long the calls that give items back may take at the end: a server that is silent replies to none.
 const LAST_CALLS_LIMIT: Duration = Duration::from_secs(2);
@@ -182,7 +183,8 @@ impl Worker {
                         prepare().await?;
                     }
                     prepared = true;
-                    self.lease_once(free.min(MAX_ENTRIES), &mut turn, tasks).await
+                    let wait = if !has_leased || shared.health.is_away() { Wait::For(PROBE_LIMIT) } else { Wait::Forever };
+                    self.lease_once(free.min(MAX_ENTRIES), wait, &mut turn, tasks).await
                 } => leased,
                 () = shared.stopping.cancelled() => return Ok(()),
             };
@@ -205,13 +207,11 @@ impl Worker {
     }
 
     /// Leases up to `count` items and starts their handlers.
-    async fn lease_once(&self, count: usize, turn: &mut usize, tasks: &TaskTracker) -> Result<()> {
+    async fn lease_once(&self, count: usize, wait: Wait, turn: &mut usize, tasks: &TaskTracker) -> Result<()> {
         let shared = &self.shared;
-        let wait = if shared.health.is_away() { Wait::For(PROBE_LIMIT) } else { Wait::Forever };
         let mut queues = shared.queues.clone();
         if shared.settings.fair {
-            let first = *turn % queues.len();
-            queues.rotate_left(first);
+            rotate(&mut queues[shared.settings.urgent..], *turn);
             *turn += 1;
         }
         let items = shared.client.lease_any(&queues, count, shared.settings.duration, wait).await?;
@@ -231,5 +231,12 @@ impl Worker {
             });
         }
         Ok(())
+    }
+}
+
+/// Lets another queue be the first one in each turn.
+fn rotate<T>(queues: &mut [T], turn: usize) {
+    if !queues.is_empty() {
+        queues.rotate_left(turn % queues.len());
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Settings {
     pub(crate) concurrency: usize,
     pub(crate) ahead: usize,
     pub(crate) fair: bool,
+    /// How many of the first queues stay the first ones, also if it is fair.
+    pub(crate) urgent: usize,
     pub(crate) time_limit: Option<Duration>,
     pub(crate) grace: Duration,
     pub(crate) policy: RetryPolicy,
@@ -62,6 +64,7 @@ impl Client {
             concurrency: 1,
             ahead: 0,
             fair: false,
+            urgent: 0,
             time_limit: None,
             grace: Duration::from_secs(25),
             policy: RetryPolicy { attempts: 25, backoff: Box::new(backoff) },
@@ -154,9 +157,10 @@ impl WorkerBuilder {
         &self.queues
     }
 
-    /// Queues that it leases from before those of the caller.
+    /// Queues that it leases from before those of the caller, also if it is fair.
     #[cfg(feature = "jobs")]
     pub(crate) fn with_queues_first(mut self, first: Vec<Queue>) -> Self {
+        self.settings.urgent = first.len();
         self.queues.splice(..0, first);
         self
     }

@@ -72,3 +72,30 @@ async fn a_worker_that_has_worked_outlives_the_loss_of_its_rights() {
     worker.stop();
     assert_eq!(running.await.unwrap().unwrap(), 2);
 }
+
+#[tokio::test]
+async fn an_idle_worker_outlives_the_loss_of_its_rights() {
+    let server = Server::start();
+    let client = server.client();
+    let queue = queue(&client);
+    let worker = client.worker([queue.clone()]).build(|_| async { Ok(()) }).unwrap();
+    let running = tokio::spawn({
+        let worker = worker.clone();
+        async move { worker.run().await }
+    });
+    // its waits that are over: the first one is short
+    let waits = || -> u32 {
+        let counts = tell(server.port, "INFO commandstats");
+        let blocks = counts.lines().filter_map(|line| line.strip_prefix("cmdstat_bl")?.split_once("calls="));
+        blocks.filter_map(|(_, rest)| rest.split(',').next()?.parse::<u32>().ok()).sum()
+    };
+    eventually("it waits for the second time", || async { waits() >= 2 }).await;
+    tell(server.port, "ACL SETUSER default -evalsha -eval");
+    tell(server.port, &format!("LPUSH leaseq:{{{0}}}:{0}:wake 1", queue.name()));
+    tokio::time::sleep(SECOND / 2).await;
+    tell(server.port, "ACL SETUSER default +evalsha +eval");
+    add(&queue, &["a"]).await;
+    eventually("it is completed", || async { queue.stats().await.unwrap()["items"] == 0 }).await;
+    worker.stop();
+    assert_eq!(running.await.unwrap().unwrap(), 1);
+}

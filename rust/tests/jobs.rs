@@ -3,11 +3,12 @@
 
 mod common;
 
-use std::time::Duration;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::Server;
-use leaseq::jobs::{App, Call, Context, Format, JobEnd, JobStatus};
-use leaseq::{AddOptions, HandlerError, Wait};
+use leaseq::jobs::{App, Call, Context, Format, JobEnd, JobStatus, Missed};
+use leaseq::{AddOptions, HandlerError, Hooks, LeasedItem, NewItem, Wait};
 use serde::Deserialize;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -120,4 +121,46 @@ async fn what_the_format_cannot_hold_is_refused() {
     assert!(error.is_definite() && error.is_invalid());
     let app = app.written_in(Format::MessagePack);
     assert!(app.enqueue(Call::new("send").arg(f64::NAN)).await.unwrap().added);
+}
+
+/// Sends the queue of each item whose handler starts.
+struct Starts(Sender<String>);
+
+impl Hooks for Starts {
+    fn started(&self, item: &LeasedItem) {
+        let _ = self.0.send(item.queue().name().to_owned());
+    }
+}
+
+#[tokio::test]
+async fn schedules_come_before_jobs_of_a_fair_worker() {
+    let server = Server::start();
+    let client = server.client();
+    let report = || Call::new("length").arg("x");
+    let mut app = App::new(&client, "shop", "parcels").function("length", |_, (text,): (String,)| async move { Ok(text.len()) });
+    for name in ["a", "b"] {
+        app = app.cron(name, "0 0 1 1 *", "UTC", Missed::Last, report()).unwrap();
+        // as an earlier worker left it, due now
+        let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        let schedules = client.queue_in("shop", "parcels.cron").unwrap();
+        let item = NewItem::new(name, format!(r#"{{"v":1,"until":{until}}}"#));
+        schedules.add(item.with(AddOptions::new().max_attempts(0))).await.unwrap();
+    }
+    for queue in ["parcels", "other", "parcels", "other"] {
+        App::new(&client, "shop", queue).enqueue(report()).await.unwrap();
+    }
+    let (starts, started) = channel();
+    let queues = ["parcels", "other"].map(|name| client.queue_in("shop", name).unwrap());
+    let worker = app.worker(client.worker(queues).fair().hooks(Starts(starts))).unwrap();
+    let running = tokio::spawn({
+        let worker = worker.clone();
+        async move { worker.run().await }
+    });
+    let names =
+        tokio::task::spawn_blocking(move || -> Vec<String> { (0..6).map(|_| started.recv_timeout(MINUTE).expect("it starts")).collect() });
+    let names = names.await.unwrap();
+    worker.stop();
+    running.await.unwrap().unwrap();
+    assert_eq!(names[..2], ["parcels.cron", "parcels.cron"]);
+    assert!(names[2] != names[3] && names[3] != names[4] && names[4] != names[5], "{names:?}");
 }
