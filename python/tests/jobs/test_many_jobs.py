@@ -8,7 +8,7 @@ import pytest
 from support.job_app import JobAppFlavour
 
 from leaseq.errors import QueueFullError
-from leaseq.jobs import App
+from leaseq.jobs import App, SerializationError
 from leaseq.jobs.store._aio import client as aio_client
 from leaseq.jobs.store._sync import client as sync_client
 
@@ -82,3 +82,15 @@ def test_pages_of_results_leave_failures_out(flavour: JobAppFlavour, monkeypatch
 
     assert [page(offset, 2) for offset in range(6)] == [good[offset : offset + 2] for offset in range(6)]
     assert page(3, 1) == [7]
+
+
+def test_many_calls_are_sent_if_none_is_refused(flavour: JobAppFlavour) -> None:
+    """A value is written when the call is sent: it may have changed since the call was made."""
+    changed: list[object] = []
+    flavour.app.job(name="g")(lambda values: values)
+    first, second = (flavour.app.function(name).with_options(queue=name) for name in ("f", "g"))
+    calls = [first.call(1), second.call(changed)]
+    changed.append(object())
+    with pytest.raises(SerializationError):
+        flavour(flavour.app, "enqueue_many", calls)
+    assert flavour.app.queue("f").stats().items == 0

@@ -70,20 +70,21 @@ class JobClient:
 
         Answers for each, in order, the job's id, and whether it was added.
         """
+        items = [call.item(self.settings) for call in calls]  # before anything is sent: one may be refused
         found: dict[int, tuple[str, bool]] = {}
         for queue, numbers in _by_queue(call.options.queue for call in calls).items():
             chosen = [calls[number] for number in numbers]
             needs_server_time = any(call.options.needs_server_time for call in chosen)
             now = await self.store.now(queue) if needs_server_time else None
-            entries = [(call.item(self.settings), call.options.counted_from(now)) for call in chosen]
+            entries = [(items[number], calls[number].options.counted_from(now)) for number in numbers]
             answers = await self.store.add(queue, entries)
             await self.forget_earlier(
                 [call for call, added in zip(chosen, answers, strict=True) if added and call.options.id]
             )
-            for number, (item, _), added in zip(numbers, entries, answers, strict=True):
-                found[number] = item.id, added
+            for number, added in zip(numbers, answers, strict=True):
+                found[number] = items[number].id, added
                 if added and self.settings.receivers.by_signal:
-                    self.settings.receivers.call(calls[number].event(item))
+                    self.settings.receivers.call(calls[number].event(items[number]))
         await self.enqueued()
         return [found[number] for number in range(len(calls))]
 
