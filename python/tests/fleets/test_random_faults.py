@@ -91,6 +91,18 @@ class Program:
         """Return whether it has connected, or ended."""
         return ("started", self.member.role) in self.lines() or self.process.poll() is not None
 
+    def wait(self) -> None:
+        """Wait for its end. Raises AssertionError with where each of its threads is."""
+        try:
+            self.process.wait(ANYTIME)
+        except subprocess.TimeoutExpired:
+            size = self._errors.stat().st_size
+            self.process.send_signal(signal.SIGUSR1)
+            servers.wait_until(lambda: self._errors.stat().st_size > size)
+            time.sleep(1)  # for the other threads
+            stacks = self._errors.read_text(errors="replace")[size:]
+            raise AssertionError(f"{self.member.role} ({self.member.kind}) does not end:\n{stacks}") from None
+
     def problems(self) -> Iterator[str]:
         """Yield each fault of its calls, of its memory and descriptors, and of its end."""
         name = f"{self.member.role} ({self.member.kind})"
@@ -182,7 +194,7 @@ class Play:
         for program in running:
             program.process.send_signal(signal.SIGTERM)
         for program in running:
-            program.process.wait(ANYTIME)
+            program.wait()
 
     def __enter__(self) -> Self:
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import faulthandler
 import itertools
 import json
 import os
@@ -256,6 +257,7 @@ def clean(member: Member, journal: Journal) -> None:
 
 def main() -> None:
     """Run one member until SIGTERM."""
+    faulthandler.register(signal.SIGUSR1)
     member = Member(**json.loads(sys.argv[1]))
     journal = Journal(member.journal)
     if member.role == "cleaner":
