@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import subprocess
@@ -393,6 +394,35 @@ def test_all_of_it_works_from_the_command(tmp_path: Path, url: str) -> None:
         "own its process was ended by SIGKILL",
         "failed crash ProcessDied",
     ]
+
+
+class NoReader:
+    """A serializer that cannot read some of what it writes."""
+
+    name = "no reader"
+
+    def dumps(self, value: Any) -> bytes:
+        return json.dumps(value).encode()
+
+    def loads(self, data: bytes) -> Any:
+        if b"unreadable" in data:
+            raise ValueError("unreadable")
+        return json.loads(data)
+
+
+def test_a_result_that_only_its_process_can_read_is_a_success(url: str) -> None:
+    seen: list[JobEvent] = []
+    with JobAppFlavour(App(url, serializer=NoReader()), asynchronous=False) as flavour:
+        flavour.app.on("succeeded", "failed", "retried")(seen.append)
+        flavour.app.job(name="f", fork=True, keep=60, retries=0)(work_unreadably)
+        job = flavour.app.function("f").enqueue()
+        flavour.burst()
+        assert job.status() == "succeeded"
+    assert [(event.signal, event.result) for event in seen] == [("succeeded", None)]
+
+
+def work_unreadably() -> str:
+    return "unreadable"
 
 
 def test_a_stage_that_was_cancelled_as_it_ended_has_not_succeeded(

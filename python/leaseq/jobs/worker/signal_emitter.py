@@ -5,6 +5,7 @@ delivered in order.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import time
 from collections.abc import Sequence
@@ -93,8 +94,9 @@ class SignalEmitter(Hooks):
         event = self._events.get(item)
         if event is None:  # it was lost meanwhile
             return
-        if value is None and ending.content:
-            value = envelope.read(ending.content, Result, self._settings.serializers).result
+        if value is None and ending.content:  # of another process
+            with contextlib.suppress(Exception):  # its serializer may not read here what it wrote there
+                value = envelope.read(ending.content, Result, self._settings.serializers).result
         seconds = None if event.signal == "failed" else time.time() - lease.started  # refused, else it ran
         self._events[item] = dataclasses.replace(event, seconds=seconds, result=value, error=error)
 
