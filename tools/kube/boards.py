@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from leaseq_cleaner.metrics import Metrics
 
+GROUP: Final = 'group=~"$group"'
 QUEUE: Final = 'group=~"$group",queue=~"$queue"'
 RATE: Final = "$__rate_interval"
 COLUMNS: Final = 24
@@ -46,9 +47,46 @@ def events(labels: str, condition: str = "") -> str:
     return f"max by ({labels}) (rate(leaseq_events_total{{{QUEUE}{condition}}}[{RATE}]))"
 
 
+def per_group(metric: str, *labels: str) -> str:
+    """Return the value of a metric that sums all queues of a group; the group * has all groups."""
+    return f"max by ({', '.join(('group', *labels))}) ({metric}{{{GROUP}}})"
+
+
 NAME: Final = "{{group}}/{{queue}}"
 ITEMS: Final = f"max by (group, queue, state) (leaseq_items{{{QUEUE}}})"
 QUEUES: Final = (
+    Panel("All queues: items", ((per_group("leaseq_group_items", "state"), "{{group}} {{state}}"),)),
+    Panel(
+        "All queues: the longest wait",
+        ((per_group("leaseq_group_next_item_wait_seconds"), "{{group}}"),),
+        "s",
+    ),
+    Panel(
+        "All queues: events a second",
+        (
+            (
+                f"max by (group, event) (rate(leaseq_group_events_total{{{GROUP}}}[{RATE}]))",
+                "{{group}} {{event}}",
+            ),
+        ),
+        "ops",
+    ),
+    Panel(
+        "All queues: left to clean",
+        (
+            (per_group("leaseq_group_overdue_leases"), "{{group}} expired leases"),
+            (per_group("leaseq_group_due_items"), "{{group}} due items"),
+            (per_group("leaseq_group_unplaced_items"), "{{group}} items in no state"),
+        ),
+    ),
+    Panel("All queues: kept outcomes", ((per_group("leaseq_group_kept_outcomes"), "{{group}}"),)),
+    Panel(
+        "All queues: how many",
+        (
+            (per_group("leaseq_group_queues"), "{{group}}"),
+            (per_group("leaseq_group_paused_queues"), "{{group}} paused"),
+        ),
+    ),
     Panel("Items", ((f"sum by (state) ({ITEMS})", "{{state}}"),), width=12),
     Panel("The next item waits", ((per_queue("leaseq_next_item_wait_seconds"), NAME),), "s", 12),
     Panel(
@@ -104,7 +142,13 @@ def calls(quantile: str) -> str:
 
 CLEANERS: Final = (
     Panel("Server reached", (("leaseq_cleaner_server_up", "{{instance}}"),)),
-    Panel("Queues", (("leaseq_cleaner_queues", "{{instance}}"),)),
+    Panel(
+        "Queues",
+        (
+            ("leaseq_cleaner_queues", "{{instance}}"),
+            ("leaseq_cleaner_hidden_queues", "{{instance}} in sums only"),
+        ),
+    ),
     Panel("Runs for", (("time() - leaseq_cleaner_start_time_seconds", "{{instance}}"),), "s"),
     Panel(
         "Calls a second",
@@ -136,6 +180,39 @@ CLEANERS: Final = (
                 NAME + " {{kind}}",
             ),
         ),
+    ),
+    Panel(
+        "Moved by light cleans, a second, all queues",
+        (
+            (
+                f"sum by (group, what) (rate(leaseq_cleaner_group_moved_total{{{GROUP}}}[{RATE}]))",
+                "{{group}} {{what}}",
+            ),
+        ),
+        "ops",
+    ),
+    Panel(
+        "Repairs in an hour, all queues",
+        (
+            (
+                f"sum by (group, kind) (increase(leaseq_cleaner_group_repairs_total{{{GROUP}}}[1h])) > 0",
+                "{{group}} {{kind}}",
+            ),
+        ),
+    ),
+    Panel(
+        "Losses in an hour, all queues",
+        ((f"sum by (group) (increase(leaseq_cleaner_group_losses_total{{{GROUP}}}[1h]))", "{{group}}"),),
+    ),
+    Panel(
+        "Since the last deep clean, all queues",
+        (
+            (
+                f"time() - ({per_group('leaseq_cleaner_group_deep_clean_timestamp_seconds')} > 0)",
+                "{{group}}",
+            ),
+        ),
+        "s",
     ),
     Panel(
         "Losses in an hour",
