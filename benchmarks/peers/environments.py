@@ -49,7 +49,7 @@ def _mark(name: str) -> str:
 
 
 def is_ready(name: str) -> bool:
-    """Return whether the environment is there, with the packages that are pinned now. What is compiled is made each time."""
+    """Return whether the environment is there, with the packages that are pinned now. Compiled programs are made each time."""
     if name in SOURCES:
         return False
     stamp = FOLDER / name / "stamp"

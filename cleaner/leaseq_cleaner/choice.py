@@ -29,7 +29,7 @@ def measures(now: float, wall: float) -> tuple[Measure, ...]:
     return (
         lambda record: record.wait_secs,
         lambda record: record.late,
-        lambda record: abs(record.unplaced),
+        lambda record: 0 if record.stats is None else abs(record.stats.unplaced),
         lambda record: record.trouble(now),
         lambda record: record.fullness,
         lambda record: 0 if record.stats is None else record.stats.paused,

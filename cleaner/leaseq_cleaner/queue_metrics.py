@@ -31,10 +31,6 @@ Gauges = dict[str, tuple[str, Callable[[QueueStats], float]]]
 """For each name its help text, and its value by the counts of a queue."""
 
 
-def _unplaced(stats: QueueStats) -> int:
-    return stats.items - stats.ready - stats.delayed - stats.leased - stats.dead
-
-
 _SINGLES: Final[Gauges] = {
     "next_item_wait_seconds": (
         "How long the next ready item has waited; 0 if none is ready.",
@@ -45,7 +41,10 @@ _SINGLES: Final[Gauges] = {
         lambda stats: stats.overdue,
     ),
     "due_items": ("Delayed items that are due and not promoted yet.", lambda stats: stats.due),
-    "unplaced_items": ("Items that are in no state; below 0: that are in several.", _unplaced),
+    "unplaced_items": (
+        "Items that are in no state; below 0: that are in several.",
+        lambda stats: stats.unplaced,
+    ),
     "kept_outcomes": ("Outcomes that are kept.", lambda stats: stats.kept),
     "max_items": (
         "How many items the queue may hold, not counting dead ones; 0 is no limit.",
@@ -56,7 +55,7 @@ _SINGLES: Final[Gauges] = {
 
 _SUMS: Final[Gauges] = {
     **{name: _SINGLES[name] for name in ("overdue_leases", "due_items", "kept_outcomes")},
-    "unplaced_items": ("Items that are in no state or in several.", lambda stats: abs(_unplaced(stats))),
+    "unplaced_items": ("Items that are in no state or in several.", lambda stats: abs(stats.unplaced)),
     "paused_queues": ("How many of the queues give no items.", lambda stats: int(stats.paused)),
 }
 
@@ -90,7 +89,7 @@ class QueueMetrics(Collector):
                     record.sums.append(self._sums[group])
 
     def drop(self, queue: RegisteredQueue) -> None:
-        """Forget a queue. What it added to the counters of sums stays there."""
+        """Forget a queue. The counters of the sums keep its part."""
         if self.records.pop(queue, None) is None:
             return
         self._sizes[queue.group] -= 1

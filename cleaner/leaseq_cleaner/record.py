@@ -111,12 +111,6 @@ class QueueRecord:
         return 0 if self.stats is None else self.stats.overdue + self.stats.due
 
     @property
-    def unplaced(self) -> int:
-        """Items in no state; below 0: that are in several."""
-        stats = self.stats
-        return 0 if stats is None else stats.items - stats.ready - stats.delayed - stats.leased - stats.dead
-
-    @property
     def fullness(self) -> float:
         """The part of its limit that a queue holds; 0 without a limit."""
         stats = self.stats

@@ -95,6 +95,11 @@ class QueueStats:
     max_attempts: int
     paused: bool
 
+    @property
+    def unplaced(self) -> int:
+        """The number of items in no state; below 0: of those in several. A deep clean repairs both."""
+        return self.items - self.ready - self.delayed - self.leased - self.dead
+
 
 @dataclass(frozen=True, slots=True)
 class ItemInfo:

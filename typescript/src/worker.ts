@@ -237,7 +237,7 @@ export class Worker {
     const { fair, urgentQueues = 0 } = this.#settings;
     const urgent = this.#queues.slice(0, urgentQueues);
     const queues = this.#queues.slice(urgentQueues);
-    if (!fair || queues.length === 1) return this.#queues;
+    if (!fair || queues.length <= 1) return this.#queues;
     const first = this.#turn++ % queues.length;
     return [...urgent, ...queues.slice(first), ...queues.slice(0, first)];
   }

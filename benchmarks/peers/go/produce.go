@@ -121,7 +121,7 @@ func gathered(one func(job) error) func([]job) error {
 	}
 }
 
-// inParts makes a call for many of a call that takes so many at once.
+// inParts turns a call that takes at most so many jobs into one for any number.
 func inParts(most int, call func([]job) error) func([]job) error {
 	return func(jobs []job) error {
 		for len(jobs) > 0 {

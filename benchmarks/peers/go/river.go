@@ -1,7 +1,7 @@
 // River, on PostgreSQL.
 //
 // Settings:
-// - those of its own benchmark (`river bench`): `FetchCooldown` 2 ms, `FetchPollInterval` 20 ms, `MaxWorkers` 2,000. The defaults
+// - the settings of `river bench`, its benchmark: `FetchCooldown` 2 ms, `FetchPollInterval` 20 ms, `MaxWorkers` 2,000. The defaults
 //   (100 ms, 1 s) end at 1,000 jobs a second with 100 workers
 // - the driver riverpgxv5 with the pool of pgx at its defaults
 // - bulk: `InsertManyFast`, which copies, 500 at a time

@@ -96,10 +96,9 @@ def waiting(queue: QueueSight) -> Verdict:
 def places(queue: QueueSight) -> Verdict:
     """Each item is in one state. An item that a crash or another program left in no state is never leased."""
     stats = queue.stats
-    placed = stats.ready + stats.delayed + stats.leased + stats.dead
-    if placed == stats.items:
+    if not stats.unplaced:
         return ok("each item has its state")
-    found = f"{stats.items} items, and {placed} places in the lists of states"
+    found = f"{stats.items} items, and {stats.items - stats.unplaced} places in the lists of states"
     return problem(
         f"{found}: some are in no state or in several",
         f"leaseq clean {queue.name} --group {queue.group} --deep",

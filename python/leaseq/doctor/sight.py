@@ -14,7 +14,7 @@ from leaseq.keys import NamedQueue, QueueKeys
 from leaseq.results import ListState, QueueStats
 
 TOGETHER: Final = 500
-"""Queues that are read together. What was read of them is kept only until they are judged."""
+"""Queues that are read together. The doctor keeps the answers until it has judged these queues."""
 
 _CLOCK: Final = struct.Struct("<2xd")
 """The clock in `state` (spec/02-data.md)."""
