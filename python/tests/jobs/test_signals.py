@@ -369,6 +369,7 @@ def crash():
 """
 
 
+@pytest.mark.slow
 def test_all_of_it_works_from_the_command(tmp_path: Path, url: str) -> None:
     (tmp_path / "shop.py").write_text(SHOP.format(tests=str(programs.TESTS)))
     with App(url) as app:
