@@ -349,7 +349,8 @@ def test_what_a_job_leaves_running_does_not_hold_up_its_end(flavour: JobAppFlavo
         with pytest.raises(JobFailed, match="exit code 3"):
             handle.result(0)
     finally:
-        os.kill(pid_in(pid_file), signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it was killed with its group
+            os.kill(pid_in(pid_file), signal.SIGKILL)
 
 
 def test_what_a_process_said_counts_also_where_its_end_is_heard_first() -> None:

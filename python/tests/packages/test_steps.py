@@ -18,8 +18,23 @@ def test_a_step_that_hangs_is_ended_with_what_it_started(
     run = runpy.run_path(str(ROOT / "tools" / "run_steps.py"))["run"]
     (tmp_path / "Makefile").write_text("hangs:\n\t@echo starts; sleep 600 & wait\nends:\n\t@echo ends\n")
     monkeypatch.chdir(tmp_path)
-    hung = run("hangs", captured=True, limit=1)
-    # communicate() returns when all that the step started has closed its output
+    hung = run("hangs", shown=False, limit=1)
+    # its output ends when all that the step started has closed it
     assert (hung.code, hung.output, hung.seconds < 60) == (-9, "starts\n", True)
-    ended = run("ends", captured=True)
+    ended = run("ends", shown=False)
     assert (ended.code, ended.output) == (0, "ends\n")
+
+
+def test_the_end_of_a_step_that_failed_is_shown_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    main = runpy.run_path(str(ROOT / "tools" / "run_steps.py"))["main"]
+    (tmp_path / "Makefile").write_text("fails:\n\t@echo why; exit 3\nends:\n\t@echo ends\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["make all", "fails", "ends"]) == 1
+    lines = capfd.readouterr().out.splitlines()
+    assert lines.index("why") < lines.index("ends")
+    again = lines[lines.index("== fails failed; it ended with:") :]
+    assert again[1] == "why"
+    assert [line.split()[0] for line in again[-2:]] == ["fails", "ends"]
+    assert again.count("ends") == 0
