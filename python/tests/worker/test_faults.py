@@ -290,6 +290,40 @@ def test_a_beat_whose_answer_is_lost_is_sent_again(flavour: ClientFlavour, proxy
     look.close()
 
 
+@pytest.mark.parametrize("broken", ["a", "b"])
+@pytest.mark.parametrize("slow", [False, True], ids=["at once", "late"])
+def test_a_queue_that_cannot_be_extended_does_not_spend_the_leases_of_others(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, broken: str, slow: bool
+) -> None:
+    """LQ-CLIENT-3: they are extended in the same beat; where the failure took long, they come first in the next one."""
+    queues = {name: flavour.queue(name, url) for name in ("a", "b")}
+    for queue in queues.values():
+        queue.add_item(Item(b"", id="item"))
+    (healthy,) = queues.keys() - {broken}
+    leased = f"leaseq:{{{broken}}}:{broken}:leased"
+    latch, recorded = Latch(), RecordingHooks()
+    options: Any = {"hooks": recorded, "concurrency": 2, "lease_secs": HOUR}
+    with background_worker(flavour, list(queues.values()), latch.handler(flavour), **options) as work:
+        latch.reached(2)
+        (before,) = queues[healthy].list_items("leased").items
+        redis_client.rename(leased, "aside")
+        redis_client.set(leased, "of another type")
+        if slow:
+            work.run.heartbeater._lease_secs = 0  # any time is long
+            work.beat()
+            assert recorded.of("server_away")
+        work.beat()
+        assert len(recorded.of("server_away")) == 1
+        (after,) = queues[healthy].list_items("leased").items
+        assert after.time > before.time
+        redis_client.rename("aside", leased)
+        work.beat()
+        assert recorded.of("server_back")
+        latch.open()
+        until(lambda: all(queue.stats().completed == 1 for queue in queues.values()))
+    assert recorded.of("lost") == []
+
+
 def now(work: BackgroundWorker) -> float:
     module: Any = leaseq._aio.concurrency if work.asyncio else leaseq._sync.concurrency
     time: float = module.now()

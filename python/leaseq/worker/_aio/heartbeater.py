@@ -1,5 +1,6 @@
 """Heartbeats of a worker: they extend its leases, and end handlers whose time is over."""
 
+import math
 from collections.abc import Callable
 
 from leaseq import commands, flows
@@ -34,6 +35,7 @@ class ItemHeartbeater(SideLoop):
         self._hooks = hooks
         self._on_result = on_result
         self._next_beat = concurrency.now() + until_next(settings.lease_secs)
+        self._failed_at: dict[WorkQueue, float] = {}
 
     async def run(self) -> None:
         """Sleep until something is due, and do it."""
@@ -54,26 +56,39 @@ class ItemHeartbeater(SideLoop):
         return max(0.0, pause)
 
     async def beat(self) -> None:
-        """Extend all that is held, in one call for each queue (and 256 items)."""
-        pause = until_next(self._lease_secs)
-        try:
-            for queue, items in self._by_queue():
+        """Extend all that is held, in one call for each queue (and 256 items).
+
+        Where a queue fails, the others go on, and are first in the next beat. If that took long, they wait for it.
+        """
+        started = concurrency.now()
+        pause, failure = until_next(self._lease_secs), None
+        groups = self._by_queue()
+        for queue, items in groups:
+            try:
                 for chunk in flows.chunks(items):
                     await self._extend(queue, chunk)
-                    self._on_result(None)
-        except LeaseqError as error:
-            pause = until_again(self._lease_secs)
-            self._on_result(error)
+                self._failed_at.pop(queue, None)
+            except LeaseqError as error:
+                failure, pause = error, until_again(self._lease_secs)
+                self._failed_at[queue] = concurrency.now()
+                if self._failed_at[queue] - started >= pause:
+                    break
+        if groups:
+            self._on_result(failure)
         if any(item.hold.in_doubt for item in self._in_flight.running()):  # its handler extended it meanwhile
             pause = 0.0
         self._next_beat = concurrency.now() + pause
 
     def _by_queue(self) -> list[tuple[WorkQueue, list[LeasedItem]]]:
+        """Return what is held by queue; those that failed are last, the latest failure at the end."""
         groups: dict[WorkQueue, list[LeasedItem]] = {}
         for item in self._in_flight.running():
             if not item.hold.lost:
                 groups.setdefault(item.queue, []).append(item)
-        return list(groups.items())
+        failed_at = self._failed_at = {
+            queue: self._failed_at[queue] for queue in groups if queue in self._failed_at
+        }
+        return sorted(groups.items(), key=lambda group: failed_at.get(group[0], -math.inf))
 
     async def _extend(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
         parts = Parts(items)
