@@ -1,10 +1,10 @@
 """The items that a worker holds, that have ended, and that are not reported yet. No input or output."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from leaseq import flows
 from leaseq._scripts import MAX_ENTRIES
@@ -28,6 +28,8 @@ HandlerResult = tuple[Any, BaseException | None, float, End, bool]
 
 A thread that is given up runs on, and does not free it. A bare tuple, since there is one for every item.
 """
+
+T = TypeVar("T")
 
 Item = Any
 """A sync or async leased item."""
@@ -209,6 +211,14 @@ class InFlight:
             self._prefetcher.flushed()
         return batch
 
+    def next_to_complete(self) -> Any:
+        """Return the queue of the next completion; None if there is none."""
+        return self.completions[0].queue if self.completions else None
+
+    def next_to_release(self) -> Any:
+        """Return the queue of the next release; None if there is none."""
+        return _queue(self.returns[0]) if self.returns else None
+
     def next_returns(self) -> list[ReleaseRequest]:
         """Take out the items that one call gives back: of one queue, 256 at most."""
         queue = _queue(self.returns[0])
@@ -234,19 +244,19 @@ class InFlight:
                 self._hooks.emit("lost", item)
 
     def requeue_completions(self, items: Sequence[Item], *, definite: bool, now: float) -> None:
-        """Report these completions again, after a failed call.
+        """Report these completions again, after a failed call; those of other queues come before.
 
         If that call may have worked, a later false does not mean a lost lease.
         """
-        self.completions.extendleft(reversed(items))
+        _put_back(self.completions, items, _queue_of)
         self._retried.update(items)
         self._prefetcher.note_completion(now)
         if not definite:
             self._unconfirmed.update(items)
 
     def requeue_releases(self, requests: Sequence[ReleaseRequest]) -> None:
-        """Report these releases again, after a failed call."""
-        self.returns.extendleft(reversed(requests))
+        """Report these releases again, after a failed call; those of other queues come before."""
+        _put_back(self.returns, requests, _queue)
         self._retried.update(request.item for request in requests)
 
     def give_up_overdue(self, now: float) -> None:
@@ -300,6 +310,18 @@ class InFlight:
                     retried.discard(item)
 
 
-def _queue(request: ReleaseRequest) -> Any:
-    item: Item = request.item
+def _queue_of(item: Item) -> Any:
     return item.queue
+
+
+def _queue(request: ReleaseRequest) -> Any:
+    return _queue_of(request.item)
+
+
+def _put_back(waiting: deque[T], given: Sequence[T], queue_of: Callable[[T], Any]) -> None:
+    """Put ends of one queue in front again, or behind those of other queues, which may go well."""
+    queues = {queue_of(each) for each in waiting}
+    if queues - {queue_of(each) for each in given}:
+        waiting.extend(given)
+    else:
+        waiting.extendleft(reversed(given))

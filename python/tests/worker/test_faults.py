@@ -324,6 +324,37 @@ def test_a_queue_that_cannot_be_extended_does_not_spend_the_leases_of_others(
     assert recorded.of("lost") == []
 
 
+@pytest.mark.parametrize("how", ["both return", "both fail", "one fails", "stopped"])
+@pytest.mark.parametrize("broken", ["a", "b"])
+def test_a_queue_that_takes_no_ends_does_not_hold_up_those_of_others(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, broken: str, how: str
+) -> None:
+    """LQ-WORK-3, LQ-WORK-6: the item of another queue is completed or goes back, whichever of the two is tried first."""
+    queues = {name: flavour.queue(name, url) for name in ("a", "b")}
+    for name, queue in queues.items():
+        queue.add_item(Item(b"", id=name))
+    (healthy,) = queues.keys() - {broken}
+    latch = Latch()
+
+    def end(item: Any) -> None:
+        if how == "both fail" or (how == "one fails" and item.id == broken):
+            raise ValueError("no")
+
+    options: Any = {"concurrency": 2, "lease_secs": HOUR, "grace_secs": 0, "backoff": lambda _: HOUR}
+    with background_worker(flavour, list(queues.values()), latch.handler(flavour, end), **options) as work:
+        latch.reached(2)
+        redis_client.rename(f"leaseq:{{{broken}}}:{broken}:leased", "aside")
+        redis_client.set(f"leaseq:{{{broken}}}:{broken}:leased", "of another type")
+        if how == "stopped":
+            work.stop()
+            work.result()
+        latch.open()
+        ended = queues[healthy].stats
+        state = {"stopped": "ready", "both fail": "delayed"}.get(how, "completed")
+        until(lambda: getattr(ended(), state) == 1)
+        redis_client.rename("aside", f"leaseq:{{{broken}}}:{broken}:leased")
+
+
 def now(work: BackgroundWorker) -> float:
     module: Any = leaseq._aio.concurrency if work.asyncio else leaseq._sync.concurrency
     time: float = module.now()

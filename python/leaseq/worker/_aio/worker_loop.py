@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 from leaseq._aio import concurrency
 from leaseq._aio.queue import LeasedItem
-from leaseq.errors import AccessDeniedError, BadArgumentError, LeaseqError, QueueClosedError
+from leaseq.errors import (
+    AccessDeniedError,
+    BadArgumentError,
+    LeaseqError,
+    QueueClosedError,
+    ReplyLostError,
+    UnavailableError,
+)
 from leaseq.worker import presence, server_health
 from leaseq.worker._aio.background import BackgroundLoop
 from leaseq.worker._aio.completer import Completer
@@ -184,7 +191,9 @@ class WorkerLoop:
         in_flight = self.in_flight
         if self._to_begin:
             await self._begin_first()
-        elif in_flight.returns:
+        elif in_flight.returns and not (
+            in_flight.completions and self._failures % 2
+        ):  # one kind holds up no other
             await self._completer.release_returned()
             self._worked()
         else:
@@ -329,24 +338,37 @@ class WorkerLoop:
         self.in_flight.release_all()
         await self._pool.end()
         for attempt in range(1, LAST_TRIES + 1):
-            try:
-                while self.in_flight.completions:
-                    await self._completer.complete()
-                while self.in_flight.returns:
-                    await self._completer.release_returned()
-            except LeaseqError as error:
-                if attempt == LAST_TRIES or isinstance(error, QueueClosedError):
-                    logger.error(
-                        "worker %s: %d items wait for their deadlines: %s",
-                        self._name,
-                        self.in_flight.count,
-                        error,
-                    )
-                    return
-                await concurrency.sleep(server_health.pause(attempt))
-                self.in_flight.give_up_overdue(concurrency.now())
-            else:
+            failure = await self._report_left()
+            if failure is None:
                 return
+            if attempt == LAST_TRIES or isinstance(failure, QueueClosedError):
+                logger.error(
+                    "worker %s: %d items wait for their deadlines: %s",
+                    self._name,
+                    self.in_flight.count,
+                    failure,
+                )
+                return
+            await concurrency.sleep(server_health.pause(attempt))
+            self.in_flight.give_up_overdue(concurrency.now())
+
+    async def _report_left(self) -> LeaseqError | None:
+        """Report each end that is left; of a queue that refuses, the first alone. Return an error, if there was one."""
+        failure: LeaseqError | None = None
+        for next_queue, report in (
+            (self.in_flight.next_to_complete, self._completer.complete),
+            (self.in_flight.next_to_release, self._completer.release_returned),
+        ):
+            refused = set()
+            while (queue := next_queue()) is not None and queue not in refused:
+                try:
+                    await report()
+                except (UnavailableError, ReplyLostError, QueueClosedError) as error:  # for all of them
+                    return error
+                except LeaseqError as error:
+                    refused.add(queue)
+                    failure = error
+        return failure
 
     def _ended(self, end: HandlerResult) -> None:
         """Record that a handler has ended. Wake the main loop if enough handlers have."""

@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from leaseq._sync import concurrency
 from leaseq._sync.queue import LeasedItem
-from leaseq.errors import AccessDeniedError, BadArgumentError, LeaseqError, QueueClosedError
+from leaseq.errors import (
+    AccessDeniedError,
+    BadArgumentError,
+    LeaseqError,
+    QueueClosedError,
+    ReplyLostError,
+    UnavailableError,
+)
 from leaseq.worker import presence, server_health
 from leaseq.worker._sync.background import BackgroundLoop
 from leaseq.worker._sync.completer import Completer
@@ -185,7 +192,9 @@ class WorkerLoop:
         in_flight = self.in_flight
         if self._to_begin:
             self._begin_first()
-        elif in_flight.returns:
+        elif in_flight.returns and not (
+            in_flight.completions and self._failures % 2
+        ):  # one kind holds up no other
             self._completer.release_returned()
             self._worked()
         else:
@@ -330,24 +339,37 @@ class WorkerLoop:
         self.in_flight.release_all()
         self._pool.end()
         for attempt in range(1, LAST_TRIES + 1):
-            try:
-                while self.in_flight.completions:
-                    self._completer.complete()
-                while self.in_flight.returns:
-                    self._completer.release_returned()
-            except LeaseqError as error:
-                if attempt == LAST_TRIES or isinstance(error, QueueClosedError):
-                    logger.error(
-                        "worker %s: %d items wait for their deadlines: %s",
-                        self._name,
-                        self.in_flight.count,
-                        error,
-                    )
-                    return
-                concurrency.sleep(server_health.pause(attempt))
-                self.in_flight.give_up_overdue(concurrency.now())
-            else:
+            failure = self._report_left()
+            if failure is None:
                 return
+            if attempt == LAST_TRIES or isinstance(failure, QueueClosedError):
+                logger.error(
+                    "worker %s: %d items wait for their deadlines: %s",
+                    self._name,
+                    self.in_flight.count,
+                    failure,
+                )
+                return
+            concurrency.sleep(server_health.pause(attempt))
+            self.in_flight.give_up_overdue(concurrency.now())
+
+    def _report_left(self) -> LeaseqError | None:
+        """Report each end that is left; of a queue that refuses, the first alone. Return an error, if there was one."""
+        failure: LeaseqError | None = None
+        for next_queue, report in (
+            (self.in_flight.next_to_complete, self._completer.complete),
+            (self.in_flight.next_to_release, self._completer.release_returned),
+        ):
+            refused = set()
+            while (queue := next_queue()) is not None and queue not in refused:
+                try:
+                    report()
+                except (UnavailableError, ReplyLostError, QueueClosedError) as error:  # for all of them
+                    return error
+                except LeaseqError as error:
+                    refused.add(queue)
+                    failure = error
+        return failure
 
     def _ended(self, end: HandlerResult) -> None:
         """Record that a handler has ended. Wake the main loop if enough handlers have."""
