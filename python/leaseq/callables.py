@@ -109,6 +109,11 @@ async def awaited(value: Any) -> Any:
     return value
 
 
+def name_of_callable(function: Any) -> str:
+    """Return the name of a callable for messages: of an object, that of its class."""
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
 def layers(function: Any) -> Iterator[Any]:
     """A callable, and what it calls."""
     while True:

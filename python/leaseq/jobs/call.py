@@ -1,5 +1,6 @@
 """A call of a function, ready to be enqueued."""
 
+import dataclasses
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from leaseq.backoff import Backoff, Delays
+from leaseq.callables import is_async, name_of_callable, refuse_generators, refuse_other_arguments
 from leaseq.commands.additions import Options as ItemOptions
 from leaseq.commands.completions import AddOptions
 from leaseq.errors import BadArgumentError, BadTypeError
@@ -66,6 +68,21 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
         job_id = os.urandom(16).hex() if options.id is None else options.id
         return Item(data, job_id, headers=options.headers or None)
 
+    def with_headers(self, sources: Sequence["HeaderSource"]) -> "Call[T]":
+        """Return the call with the headers that these functions give it; those that it has already stay as they are."""
+        if not sources:
+            return self
+        given: dict[str, str] = {}
+        for source in sources:
+            headers: Any = source(self)
+            if not isinstance(headers, Mapping):
+                raise BadTypeError(
+                    f"{name_of_callable(source)} gives headers to calls, and returned {type(headers).__name__} in place of a dict of strings"
+                )
+            given.update(headers)
+        options = dataclasses.replace(self.options, headers={**given, **self.options.headers})
+        return msgspec.structs.replace(self, options=options)
+
     def event(self, item: Item) -> JobEvent:
         """Return the signal that the call was enqueued as this item."""
         return JobEvent(
@@ -88,6 +105,22 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
             add=_named(self.options.of_item),
             headers=dict(self.options.headers),
         )
+
+
+HeaderSource = Callable[[Call[Any]], Mapping[str, str]]
+"""Gives headers to a call that is about to be enqueued."""
+
+
+def check_source(source: Any) -> None:
+    """Raise BadTypeError for what cannot give headers to a call."""
+    if not callable(source):
+        raise BadTypeError(f"a source of headers takes a Call; {type(source).__name__} cannot be called")
+    if is_async(source):
+        raise BadTypeError(
+            "a source of headers is called in the call that enqueues, which may be in a thread: make it a `def` function"
+        )
+    refuse_generators(source, "a source of headers")
+    refuse_other_arguments(source, "a source of headers", "a Call")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from typing import Any, TypeVar
 
-from leaseq.callables import layers, refuse_other_arguments
+from leaseq.callables import layers, name_of_callable, refuse_other_arguments
 from leaseq.errors import BadTypeError
 from leaseq.jobs.context import Context
 
@@ -92,9 +92,8 @@ def _entered(middleware: Any, manager: Any, method: str) -> Any:
     """Return the manager. Raises BadTypeError if it is none."""
     if hasattr(manager, method):
         return manager
-    name = getattr(middleware, "__qualname__", type(middleware).__qualname__)
     raise BadTypeError(
-        f"the middleware {name} returned {type(manager).__name__}, which is no context manager for a `def` function"
+        f"the middleware {name_of_callable(middleware)} returned {type(manager).__name__}, which is no context manager for a `def` function"
     )
 
 

@@ -22,6 +22,7 @@ class Settings:
         serializers: the same, by name.
         functions: by name.
         receivers: of signals.
+        headers: functions that give headers to each call that is enqueued.
     """
 
     def __init__(self, group: str, queue: str, form: Format, serializer: Serializer | None) -> None:
@@ -33,6 +34,7 @@ class Settings:
         self.serializers = {} if serializer is None else {serializer.name: serializer}
         self.functions: dict[str, Definition] = {}
         self.receivers = Receivers()
+        self.headers: list[Callable[[Any], Any]] = []
 
     def define(self, name: str, function: Callable[..., Any], options: Options) -> Definition:
         """Add a function. Raises BadArgumentError if there is one with this name."""

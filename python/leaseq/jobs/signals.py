@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar, get_args
 
-from leaseq.callables import is_async, refuse_generators, refuse_other_arguments
+from leaseq.callables import is_async, name_of_callable, refuse_generators, refuse_other_arguments
 from leaseq.errors import BadArgumentError, BadTypeError
 
 logger = logging.getLogger("leaseq.jobs")
@@ -102,11 +102,10 @@ class Receivers:
 
 def log_failure(receiver: Receiver, event: JobEvent, error: BaseException) -> None:
     """Log the exception of a receiver."""
-    name = getattr(receiver, "__qualname__", type(receiver).__qualname__)
     extra = {"item": event.id, "function": event.function, "attempt": event.attempt}
     logger.error(
         "the receiver %s failed with %r of job %r of %s",
-        name,
+        name_of_callable(receiver),
         event.signal,
         event.id,
         event.function or "a function",

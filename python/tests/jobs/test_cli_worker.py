@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support import programs
-from support.cli_runner import COMMAND, Calls
+from support.cli_runner import COMMAND, Calls, run_worker
 from support.job_app import TIMEOUT_SECS, until
 
 import leaseq
@@ -58,22 +58,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, "worker", *arguments],
-        cwd=folder,
-        env={**os.environ, "REDIS_URL": url},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECS,
-        check=False,
-    )
-
-
 def test_an_app_for_asyncio_runs_too(folder: Path, url: str) -> None:
     with App(url) as app:
         handle = app.enqueue("triple", 7)
-        ended = run(folder, url, "shop_tasks:for_asyncio", "--burst", "--processes", "1")
+        ended = run_worker(folder, url, "shop_tasks:for_asyncio", "--burst", "--processes", "1")
         assert (ended.returncode, handle.result(0)) == (0, 21), ended.stderr
 
 
@@ -102,7 +90,9 @@ def nightly() -> None: ...
 
 def test_the_first_line_says_what_the_worker_is(folder: Path, url: str) -> None:
     (folder / "shop.py").write_text(TALKATIVE)
-    first, *others = run(folder, url, "shop:app", "-q", "default", "--burst", "-p", "1").stderr.splitlines()
+    first, *others = run_worker(
+        folder, url, "shop:app", "-q", "default", "--burst", "-p", "1"
+    ).stderr.splitlines()
     assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO leaseq.cli.worker: leaseq ", first)
     for part in (
         leaseq.__version__,
@@ -120,7 +110,9 @@ def test_the_first_line_does_not_have_the_password(folder: Path, url: str, redis
         "anna", enabled=True, passwords=["+hidden"], keys=["*"], channels=["*"], commands=["+@all"]
     )
     try:
-        ended = run(folder, url.replace("://", "://anna:hidden@"), "shop_tasks:app", "--burst", "-p", "1")
+        ended = run_worker(
+            folder, url.replace("://", "://anna:hidden@"), "shop_tasks:app", "--burst", "-p", "1"
+        )
     finally:
         redis_client.acl_deluser("anna")
     assert "leaseq.cli.worker: leaseq " in ended.stderr
@@ -131,19 +123,19 @@ def test_a_queue_that_never_existed_and_an_app_without_functions_are_warned_of(
     folder: Path, url: str
 ) -> None:
     (folder / "shop.py").write_text(TALKATIVE)
-    wrong = run(folder, url, "shop:app", "-q", "elsewhere", "--burst", "-p", "1").stderr
+    wrong = run_worker(folder, url, "shop:app", "-q", "elsewhere", "--burst", "-p", "1").stderr
     assert (
         "queue elsewhere is new: nothing was ever added to it in group jobs. Queues of this App: default"
         in wrong
     )
-    assert "this App has no functions" in run(folder, url, "shop:empty", "--burst", "-p", "1").stderr
+    assert "this App has no functions" in run_worker(folder, url, "shop:empty", "--burst", "-p", "1").stderr
 
 
 def test_a_failure_line_has_time_level_function_job_and_attempt(folder: Path, url: str) -> None:
     (folder / "shop.py").write_text(TALKATIVE)
     with App(url) as app:
         send(app, "a", "now")
-        ended = run(folder, url, "shop:app", "--burst", "-p", "1")
+        ended = run_worker(folder, url, "shop:app", "--burst", "-p", "1")
     assert re.search(
         r"^[-\d]+ [:,\d]+ WARNING leaseq.worker: job 'a' of shop.send failed, attempt 1: ValueError",
         ended.stderr,
@@ -156,7 +148,7 @@ def test_a_planned_retry_logs_no_traceback(folder: Path, url: str) -> None:
     (folder / "shop.py").write_text(TALKATIVE)
     with App(url) as app:
         send(app, "b", "later")
-        ended = run(folder, url, "shop:app", "--burst", "-p", "1")
+        ended = run_worker(folder, url, "shop:app", "--burst", "-p", "1")
     assert (
         "job 'b' of shop.send failed, attempt 1: leaseq.jobs.errors.Retry: the shop is closed" in ended.stderr
     )
@@ -167,7 +159,7 @@ def test_a_log_in_json_has_an_object_for_each_line(folder: Path, url: str) -> No
     (folder / "shop.py").write_text(TALKATIVE)
     with App(url) as app:
         send(app, "c", "now")
-        ended = run(folder, url, "shop:app", "--burst", "-p", "1", "--log-format", "json")
+        ended = run_worker(folder, url, "shop:app", "--burst", "-p", "1", "--log-format", "json")
     lines = [json.loads(line) for line in ended.stderr.splitlines()]
     failed = next(line for line in lines if "failed" in line["message"])
     assert {name: failed[name] for name in ("level", "logger", "item", "function", "attempt")} == {
@@ -183,10 +175,12 @@ def test_a_log_in_json_has_an_object_for_each_line(folder: Path, url: str) -> No
 def test_burst_ends_with_0_where_there_was_work(folder: Path, url: str) -> None:
     with App(url) as app:
         handles = [app.function("double").with_options(queue=queue).enqueue(21) for queue in ("a", "b")]
-        done = run(folder, url, "shop_tasks:app", "-q", "b", "--queue", "a", "--burst", "-p", "1", "-c", "2")
+        done = run_worker(
+            folder, url, "shop_tasks:app", "-q", "b", "--queue", "a", "--burst", "-p", "1", "-c", "2"
+        )
         assert done.returncode == 0, done.stderr
         assert [handle.result(0) for handle in handles] == [42, 42]
-        again = run(folder, url, "shop_tasks:app", "--burst", "--processes", "2")
+        again = run_worker(folder, url, "shop_tasks:app", "--burst", "--processes", "2")
         assert again.returncode == 1, again.stderr
 
 
@@ -290,6 +284,6 @@ def test_what_is_no_app_is_refused(
 
 
 def test_a_server_that_is_away_is_told_at_once(folder: Path) -> None:
-    done = run(folder, "redis://127.0.0.1:1", "shop_tasks:app", "--burst")
+    done = run_worker(folder, "redis://127.0.0.1:1", "shop_tasks:app", "--burst")
     assert done.returncode == 3
     assert "cannot be reached" in done.stderr

@@ -53,6 +53,8 @@ def test_an_extra_is_installed_from_where_the_package_came(
     [
         ("leaseq.jobs", "msgspec", "jobs"),
         ("leaseq.worker.otel", "opentelemetry", "otel"),
+        ("leaseq.jobs.integrations.otel", "opentelemetry", "otel"),
+        ("leaseq.jobs.integrations.sentry", "sentry_sdk", "sentry"),
         ("leaseq_cleaner:Cleaner", "prometheus_client", "cleaner"),
     ],
 )

@@ -17,8 +17,25 @@ from leaseq.cli.program import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+WORKER_SECS = 120.0
+"""Seconds that a worker may take on a machine that stalls."""
 
 COMMAND = [sys.executable, "-W", "error", "-c", "from leaseq.cli import main; main()"]
+
+
+def run_worker(folder: Path, url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `leaseq worker` in a folder, to its end."""
+    return subprocess.run(
+        [*COMMAND, "worker", *arguments],
+        cwd=folder,
+        env={**os.environ, "REDIS_URL": url},
+        capture_output=True,
+        text=True,
+        timeout=WORKER_SECS,
+        check=False,
+    )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from leaseq.jobs._aio.decorators import Decorator, Scheduler
 from leaseq.jobs._aio.function import Enqueuer, JobFunction
 from leaseq.jobs._aio.handle import Handle
 from leaseq.jobs._aio.schedules import Schedules
-from leaseq.jobs.call import Call, listed
+from leaseq.jobs.call import Call, HeaderSource, check_source, listed
 from leaseq.jobs.clients import Clients, Server
 from leaseq.jobs.context import Context
 from leaseq.jobs.cron.schedule import Missed, Schedule
@@ -35,6 +35,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Hook = Callable[[], Any]
 H = TypeVar("H", bound=Hook)
+S = TypeVar("S", bound=HeaderSource)
 
 
 class App:
@@ -278,6 +279,17 @@ class App:
         check(middleware)
         self.program.middleware.append(middleware)
         return middleware
+
+    def headers(self, source: S) -> S:
+        """Decorate a function that takes a `Call` about to be enqueued and returns headers for it, a dict of strings.
+
+        It is called by `enqueue`, `enqueue_many` and `chain(...).enqueue`, in the thread or event loop of the caller, once for
+        each job. Headers of the call itself win. A job has at most 16. What it raises, the caller gets, and nothing is enqueued.
+        Jobs of a schedule have no such headers. Raises BadTypeError.
+        """
+        check_source(source)
+        self._settings.headers.append(source)
+        return source
 
     def on(self, *signals: Signal) -> Callable[[R], R]:
         """Decorate a function that receives signals of jobs, each as a `JobEvent`: `@app.on("failed")`.

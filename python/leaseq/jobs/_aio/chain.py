@@ -60,8 +60,11 @@ class Chain(Generic[T]):
         return self._handle(call, added)
 
     def _call(self) -> Call[Any]:
-        first = self._first.options.id or uuid.uuid4().hex
-        stages = [step.call.stage(derived_id(first, number)) for number, step in enumerate(self._steps, 1)]
+        first, sources = self._first.options.id or uuid.uuid4().hex, self._clients.settings.headers
+        stages = [
+            step.call.with_headers(sources).stage(derived_id(first, number))
+            for number, step in enumerate(self._steps, 1)
+        ]
         options = dataclasses.replace(self._first.options, id=first)
         return msgspec.structs.replace(self._first, options=options, then=stages)
 

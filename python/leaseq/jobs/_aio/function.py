@@ -93,8 +93,8 @@ class Enqueuer(Generic[P, T]):
         Raises BadTypeError for arguments that the function does not take, SerializationError for arguments that the
         format would change, and the errors of `WorkQueue.add_item`.
         """
-        call = self.call(*args, **kwargs)
         client, options, of_item = self._clients.aio, self.options, self.options.of_item
+        call = self.call(*args, **kwargs).with_headers(client.settings.headers)
         queue = client.store.queues.get(options.queue) or client.store.queue(options.queue)
         item = call.item(client.settings)
         if options.needs_server_time:

@@ -46,6 +46,15 @@ class PreparedJob(NamedTuple):
     job: Envelope
     context: Context | None = None
 
+    def log_fields(self, lease: LeasedJob) -> dict[str, object]:
+        """Return the fields of the lines that the job writes."""
+        return {
+            "item": lease.id,
+            "queue": lease.queue,
+            "function": self.function.name,
+            "attempt": self.attempt,
+        }
+
     @property
     def backoff(self) -> Policy:
         """The wait before the next attempt: as the call said, else as the function says (LQ-JOB-5)."""

@@ -34,6 +34,7 @@ from leaseq.jobs.worker.signal_emitter import SignalEmitter
 from leaseq.jobs.worker.thread_pool import LAST_SECS, AdaptiveThreadPool
 from leaseq.jobs.worker.time_limit import within
 from leaseq.jobs.worker.unknown_functions import UnknownFunctions
+from leaseq.log_format import job_fields
 from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
 from leaseq.worker.retry_policy import DeadLetter
@@ -162,7 +163,7 @@ class Executor:
             self._moved(item)
             return await self._forks.run(lease, ready, partial(self._progress.report, item)), None, None
         job = CurrentJob(lease.id, function.name, self._waits)
-        before = current.set(job)
+        before, fields_before = current.set(job), job_fields.set(ready.log_fields(lease))
         try:
             if self._execution.middleware:
                 value = await self._run_in_middleware(lease, ready, job)
@@ -183,6 +184,7 @@ class Executor:
             return self._execution.failed(lease, ready, error), None, error
         finally:
             current.reset(before)
+            job_fields.reset(fields_before)
         try:
             return self._execution.done(lease, ready, value), value, None
         except Exception as error:  # noqa: BLE001 (what a serializer raises, or its text, may be anything)

@@ -31,6 +31,7 @@ from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, Pre
 from leaseq.jobs.worker.framing import frame
 from leaseq.jobs.worker.process_group import LOOK_SECS, ProcessGroup, end_all
 from leaseq.jobs.worker.time_limit import raise_late, within
+from leaseq.log_format import job_fields
 from leaseq.worker.hooks import logger
 
 Hook = Callable[[], Any]
@@ -230,6 +231,7 @@ def _ended(end: socket.socket, execution: JobExecution) -> JobResult:
     if isinstance(ready, JobResult):
         return ready
     setproctitle(f"leaseq job: {ready.function.name} {lease.id}")
+    job_fields.set(ready.log_fields(lease))
     try:
         value = _called(ready, execution.middleware)
     except BaseException as error:  # noqa: BLE001 (told)
