@@ -64,6 +64,14 @@ def server_set(url: str) -> ServerSet | None:
     return ServerSet(kind, hosts, match["service"] or "mymaster", int(match["db"] or 0), options)
 
 
+_ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<host>[^:\[\]]+))(?::(?P<port>\d+))?")
+
+
 def _address(text: str, port: int) -> tuple[str, int]:
-    host, _, given = text.rpartition(":") if re.search(r":\d+$", text) else (text, "", "")
-    return host, int(given or port)
+    """Return a host without brackets, as connections take it, and its port. Raises BadArgumentError."""
+    match = _ADDRESS.fullmatch(text)
+    if match is None:
+        raise BadArgumentError(
+            f"{text!r} in this URL is no HOST or HOST:PORT; an IPv6 address is in brackets, as in [::1]:26379"
+        )
+    return match["ipv6"] or match["host"], int(match["port"] or port)

@@ -53,7 +53,11 @@ class Adder:
                         " add later, or with --wait"
                     )
                     raise self.refusal(QueueFullError(text), first.position) from full
-                self._report([first], [self._queue.add_item_when_room(first.item, **options)])
+                try:
+                    added = self._queue.add_item_when_room(first.item, **options)
+                except LeaseqError as error:
+                    raise self.refusal(error, first.position) from error
+                self._report([first], [added])
                 if rest:
                     self._add_batch(rest, options)
             except LeaseqError as error:

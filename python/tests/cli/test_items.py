@@ -190,6 +190,18 @@ class TestAdd:
         assert seen == [b"a", b"b", b"c", b"d", b"e"]
         assert (done[0].code, done[0].out) == (0, "5 added, 0 exist\n")
 
+    def test_a_refusal_while_it_waits_names_the_line(
+        self, call: Calls, queue: leaseq.WorkQueue, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: Any, **__: Any) -> bool:
+            raise leaseq.ServerError("MISCONF no writes now")
+
+        monkeypatch.setattr(leaseq.WorkQueue, "add_item_when_room", refuse)
+        queue.configure(max_items=2)
+        done = call.refused(3, "MISCONF", "add", "q", "--lines", "-", "--wait", stdin="a\nb\nc\nd\n")
+        assert "line 3: " in done.err
+        assert "(2 added before)" in done.err
+
     def test_without_wait_it_says_how_far_it_came(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         queue.configure(max_items=2)
         done = call.refused(5, "queue q is full", "add", "q", "--lines", "-", stdin="a\nb\nc\nd\n")

@@ -455,7 +455,7 @@ def test_hooks_get_the_exception_of_the_function(flavour: JobAppFlavour, url: st
 
     hooks = Watching()
     f = declare(flavour.app, place, work, retries=0)
-    f.enqueue("closed")
+    f.with_options(attempt=3, retries=2).enqueue("closed")
     flavour.burst(hooks=hooks)
     assert [name for name, _ in hooks.seen] == ["around", "ended"]
     for _, error in hooks.seen:
@@ -463,6 +463,7 @@ def test_hooks_get_the_exception_of_the_function(flavour: JobAppFlavour, url: st
             assert isinstance(error, JobFailed)
             assert (error.type.rpartition(".")[2], error.message) == ("ShopError", "closed")
             assert "in work" in error.traceback
+            assert error.attempt == 3
         else:
             assert isinstance(error, ShopError)
             assert "work" in [frame.name for frame in traceback.extract_tb(error.__traceback__)]

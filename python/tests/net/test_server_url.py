@@ -37,11 +37,18 @@ def test_what_a_url_says() -> None:
         "sentinel", (("h", 26379),), "mymaster", 0, {"username": None, "password": None}
     )
     assert server_set("rediss+sentinel://:c%2Fd@h:1,[::1]:2/shop/3") == ServerSet(
-        "sentinel", (("h", 1), ("[::1]", 2)), "shop", 3, {"username": None, "password": "c/d", "ssl": True}
+        "sentinel", (("h", 1), ("::1", 2)), "shop", 3, {"username": None, "password": "c/d", "ssl": True}
     )
     assert server_set("redis+cluster://a%40b:c@h,i:7/") == ServerSet(
         "cluster", (("h", 6379), ("i", 7)), "mymaster", 0, {"username": "a@b", "password": "c"}
     )
+
+
+@pytest.mark.parametrize("host", ["::1", "[::1", "::1]:26379", "[::1]x", "[]:1", "h:", "h:1:2"])
+def test_a_host_that_is_none_is_refused_by_name(flavour: ClientFlavour, host: str) -> None:
+    """LQ-CLIENT-27: `::1` is no host `:` with port 1."""
+    with pytest.raises(leaseq.BadArgumentError, match="is no HOST or HOST:PORT"):
+        flavour.queue("q", f"redis+sentinel://h,{host}/m")
 
 
 @pytest.mark.promise("G21")

@@ -100,7 +100,8 @@ class Executor:
             if self._meter is not None:
                 self._meter.end(item)
         if ending.failed and error is None:
-            error = failure.exception(lease.id, ending.text, lease.attempt)
+            attempt = lease.attempt if isinstance(ready, JobResult) else ready.attempt
+            error = failure.exception(lease.id, ending.text, attempt)
         if self._signals is not None:
             self._signals.end(item, lease, ending, value, error)
         if ending.failed:
