@@ -16,6 +16,7 @@ from leaseq_cleaner.choice import LIMIT
 from leaseq_cleaner.intervals import Intervals
 from leaseq_cleaner.metrics import Metrics
 from leaseq_cleaner.report import QueueReport
+from leaseq_cleaner.retention import Retention
 from leaseq_cleaner.selector import ALL, QueueSelector
 from leaseq_cleaner.service import CleanerService
 
@@ -26,6 +27,8 @@ class Cleaner:
     `server` is a URL as for `leaseq.WorkQueue`, or a redis.asyncio client; without one, $REDIS_URL. `queues` are names
     and patterns (see `QueueSelector`). `light_secs` is the pause after a light clean that changed something; otherwise
     the next one comes when something is due, after 4 s at most. Every `deep_secs` (0: never) each queue is deep-cleaned, `deep_rate` pages of 256 entries a second.
+
+    Dead letters stay for `dead_secs` seconds, and of each queue the `dead_most` that died last; without these, until they are deleted or revived.
 
     `metrics` shows the most urgent and largest queues singly, `metrics_limit` at most, and those that `metrics_queues` names, as `queues` does.
 
@@ -40,9 +43,12 @@ class Cleaner:
         light_secs: float = Intervals.light_secs,
         deep_secs: float = Intervals.deep_secs,
         deep_rate: float = Intervals.deep_rate,
+        dead_secs: float | None = None,
+        dead_most: int | None = None,
         metrics_limit: int = LIMIT,
         metrics_queues: Iterable[str] = (),
     ) -> None:
+        self._retention = Retention(dead_secs, dead_most)
         self._pace = Intervals(light_secs, deep_secs, deep_rate)
         self._server = server
         self._choice = QueueSelector(queues)
@@ -77,7 +83,9 @@ class Cleaner:
         """
         async with self._opened() as opened:
             found = await self._find(opened)
-            rounds = self._rounds = CleanerService(opened.client, self._stopping, self.metrics, self._pace)
+            rounds = self._rounds = CleanerService(
+                opened.client, self._stopping, self.metrics, self._pace, self._retention
+            )
             try:
                 find = partial(self._find, opened) if self._choice.asks_the_registry else None
                 await rounds.run(found, find, started)
@@ -113,10 +121,11 @@ class Cleaner:
         return found
 
     async def _clean(self, queue: WorkQueue, *, dry_run: bool) -> QueueReport:
-        light, deep, failed = LightClean(), DeepClean(), None
+        light, deep, purged, failed = LightClean(), DeepClean(), 0, None
         try:
             if not dry_run:
                 light = await queue.light_clean()
+                purged = await self._retention.purge(queue)
             cursor = None
             while cursor != "0":
                 cursor, page = await queue.deep_clean_page(cursor or "0", dry_run=dry_run)
@@ -125,4 +134,4 @@ class Cleaner:
                     await asyncio.sleep(1 / self._pace.deep_rate)
         except LeaseqError as error:
             failed = error
-        return QueueReport(RegisteredQueue(queue.name, queue.group), light, deep, dry_run, failed)
+        return QueueReport(RegisteredQueue(queue.name, queue.group), light, deep, dry_run, failed, purged)

@@ -103,6 +103,18 @@ Exit codes:
     help="Pages of 256 entries a second that deep cleans look through.",
 )
 @click.option(
+    "--dead-for",
+    type=duration,
+    metavar="DURATION",
+    help="Delete dead letters this long after their death, such as 30d.  [default: they stay]",
+)
+@click.option(
+    "--dead-most",
+    type=click.IntRange(1),
+    metavar="COUNT",
+    help="Of each queue, keep the dead letters that died last, this many, and delete the others.  [default: all stay]",
+)
+@click.option(
     "--listen",
     default=LISTEN,
     show_default=True,
@@ -143,6 +155,8 @@ def program(
     light_every: float,
     deep_every: float,
     deep_rate: float,
+    dead_for: float | None,
+    dead_most: int | None,
     listen: str | None,
     metrics_limit: int,
     metrics_queue: tuple[str, ...],
@@ -164,6 +178,8 @@ def program(
         )
     if light_every < 0.05:
         raise click.UsageError("--light-every is at least 50ms")
+    if dead_for is not None and dead_for <= 0:
+        raise click.UsageError("--dead-for is more than 0; without it dead letters stay")
 
     def make() -> Cleaner:
         return Cleaner(
@@ -172,6 +188,8 @@ def program(
             light_secs=light_every,
             deep_secs=deep_every,
             deep_rate=deep_rate,
+            dead_secs=dead_for,
+            dead_most=dead_most,
             metrics_limit=metrics_limit,
             metrics_queues=metrics_queue,
         )

@@ -22,6 +22,7 @@ from leaseq_cleaner import intervals
 from leaseq_cleaner.failures import FailureLog, UnexpectedError, is_passing, log
 from leaseq_cleaner.intervals import Intervals
 from leaseq_cleaner.metrics import Metrics
+from leaseq_cleaner.retention import Retention
 from leaseq_cleaner.selector import label
 
 T = TypeVar("T")
@@ -67,13 +68,19 @@ class CleanerService:
     """The work of one `Cleaner.run`."""
 
     def __init__(
-        self, client: Redis | RedisCluster, stopping: asyncio.Event, metrics: Metrics, pace: Intervals
+        self,
+        client: Redis | RedisCluster,
+        stopping: asyncio.Event,
+        metrics: Metrics,
+        pace: Intervals,
+        retention: Retention,
     ) -> None:
         self._client = client
         self._stopping = stopping
         self._metrics = metrics
         self._failures = FailureLog(metrics)
         self._pace = pace
+        self._retention = retention
         self._gate = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
         self._known: dict[RegisteredQueue, Turns] = {}
         self._visited: set[RegisteredQueue] = set()
@@ -252,6 +259,10 @@ class CleanerService:
             stats = await self._call_queue(name, "stats", WorkQueue.stats)
             if stats is not None and self._metrics.take(name, stats):
                 log.warning("%s: its counts went back: the server lost what was written last", who)
+            if stats is not None and self._retention.concerns(stats):
+                purged = await self._call_queue(name, "purge", self._retention.purge)
+                if purged:
+                    log.info("%s: purged %d dead letters", who, purged)
         if name not in self._known:
             self._forget(name)
         elif self._known[name] is turns:

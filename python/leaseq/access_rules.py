@@ -31,7 +31,7 @@ _WORKER_SCRIPTS: Final = (
 SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
     "producer": ("add", "outcome", "remove"),
     "worker": _WORKER_SCRIPTS,
-    "cleaner": ("light_clean", "deep_clean", "outcome", "settle", "stats"),
+    "cleaner": ("light_clean", "deep_clean", "outcome", "settle", "stats", "list", "purge"),
     "reader": ("stats", "inspect", "list"),
     "job-client": ("add", "outcome", "remove", "revive", "purge", "stats", "inspect", "list"),
     "job-worker": (*_WORKER_SCRIPTS, "stats", "inspect", "list"),

@@ -1,6 +1,7 @@
 # Generated from _aio/queue_admin.py by tools/unasync.py: do not edit.
 """A queue as its operators see it, and what all calls share: its server, running commands, closing."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Self, TypeVar
@@ -157,20 +158,31 @@ class QueueAdmin(NamedQueue):
         """
         return self._of_each(ids, partial(commands.purge, older_than=older_than))
 
-    def purge_all(self, older_than: Duration = 0) -> int:
-        """Delete all items that have been dead for at least `older_than` seconds. Return their number.
+    def purge_all(self, older_than: Duration = 0, *, keep_newest: int = 0) -> int:
+        """Delete all items that have been dead for at least `older_than` seconds, but the `keep_newest` that died last.
 
-        Works page by page; items that die meanwhile stay. Safe to repeat.
+        Return their number. Works page by page; items that die meanwhile stay, and so do those that died at the same moment as
+        the oldest that is kept. Safe to repeat. Raises BadArgumentError, BadTypeError.
         """
         age = seconds(older_than, "older_than")
         if age < 0:
             raise BadArgumentError("older_than must not be negative; 0 drops all")
+        if commands.whole(keep_newest, "keep_newest") < 0:
+            raise BadArgumentError("keep_newest must not be negative; 0 keeps none")
+        stats = self.stats()
+        until = stats.now - age
+        if keep_newest:
+            surplus = stats.dead - keep_newest
+            kept = (self.list_items("dead", offset=surplus, limit=1)).items if surplus > 0 else []
+            if not kept:
+                return 0
+            until = min(until, math.nextafter(kept[0].time, 0))
 
         def purge(ids: list[str]) -> int:
             answers = self.executor.run(commands.purge(self.keys, ids, age))
             return sum(answers)
 
-        return remove_listed(partial(self.list_items, "dead"), purge, (self.stats()).now - age)
+        return remove_listed(partial(self.list_items, "dead"), purge, until)
 
     def remove(self, item_id: str) -> State:
         """Remove an item in any state. Return the state that it was in; "absent" if there was none.

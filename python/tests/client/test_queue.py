@@ -118,6 +118,23 @@ def test_revive_all(queue: Any) -> None:
     assert (stats.dead, stats.ready, stats.revived) == (0, 600, 600)
 
 
+def test_purge_all_but_the_newest(queue: Any) -> None:
+    """Items that died at the same moment as the oldest that is kept stay too."""
+    for moment in (["a"], ["b", "c"], ["d"], ["e"]):
+        queue.add_items(Item(b"", id=each) for each in moment)
+        queue.dead_letter_items(queue.lease_items(2, 60))
+    assert queue.purge_all(keep_newest=5) == 0
+    assert queue.purge_all(3600, keep_newest=1) == 0
+    assert queue.purge_all(keep_newest=3) == 1
+    assert [info.id for info in queue.dead_letters()] == ["b", "c", "d", "e"]
+    assert queue.purge_all(keep_newest=2) == 2
+    assert queue.purge_all(keep_newest=1) == 1
+    assert [info.id for info in queue.dead_letters()] == ["e"]
+    for wrong, error in ((-1, leaseq.BadArgumentError), (1.5, leaseq.BadTypeError)):
+        with pytest.raises(error, match="keep_newest"):
+            queue.purge_all(keep_newest=wrong)
+
+
 def test_purge_all(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-REMOVE-1: page by page, all or those that have been dead for that time."""
     bury(queue, [str(n) for n in range(600)], "bad")
@@ -130,6 +147,7 @@ def test_purge_all(queue: Any, redis_client: redis.Redis) -> None:
     assert queue.stats().dead == 300
     assert queue.purge_all() == 300
     assert queue.purge_all() == 0
+    assert queue.purge_all(keep_newest=1) == 0
     stats = queue.stats()
     assert (stats.items, stats.purged, stats.completed) == (0, 600, 0)
 

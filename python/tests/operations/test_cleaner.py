@@ -98,6 +98,34 @@ def open_queue(url: str) -> Iterator[Callable[..., leaseq.WorkQueue]]:
         yield lambda name, **options: stack.enter_context(leaseq.WorkQueue(name, url, **options))
 
 
+class TestDeadLetters:
+    async def test_old_ones_are_deleted_while_it_runs(
+        self,
+        url: str,
+        open_queue: OpenQueue,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        monkeypatch.setattr(intervals, "STATS_SECS", 0.05)
+        caplog.set_level(logging.INFO, "leaseq_cleaner")
+        queue, other = open_queue("q"), open_queue("other")
+        for each in (queue, other):
+            each.add_item(Item(b"", id="a"))
+            item = each.lease(60)
+            assert item is not None
+            each.dead_letter(item)
+        async with at_work(Cleaner(url, queues=["q"], light_secs=0.05, dead_secs=0.01)):
+            await until(lambda: queue.stats().purged == 1)
+        assert queue.inspect("a").state == "absent"
+        assert other.stats().dead == 1
+        assert [line for line in caplog.messages if "purged" in line] == ["q: purged 1 dead letters"]
+
+    @pytest.mark.parametrize("wrong", [{"dead_secs": 0}, {"dead_secs": -1.0}, {"dead_most": 0}])
+    def test_what_would_delete_each_at_once_is_refused(self, wrong: dict[str, Any]) -> None:
+        with pytest.raises(leaseq.BadArgumentError, match="dead_secs is above 0, dead_most at least 1"):
+            Cleaner("redis://h", **wrong)
+
+
 class TestLightClean:
     async def test_what_is_over_and_due_is_moved(self, url: str, open_queue: OpenQueue) -> None:
         queue = open_queue("q")
@@ -733,12 +761,15 @@ class TestServersAndRights:
         queue = open_queue("q")
         queue.add_item(Item(b"x", id="a"), max_attempts=1, keep=3600)
         queue.lease(0.001)
+        queue.add_items([Item(b"x", id="old"), Item(b"x", id="late")], max_attempts=1)
+        for item in queue.lease_items(2, 60):
+            queue.release(item)
         user = ["reset", "on", ">password", "~leaseq:*", "-@all", *roles()["cleaner"][1]]
         redis_client.execute_command("ACL", "SETUSER", "janitor", *user)  # type: ignore[no-untyped-call]
         try:
-            cleaner = Cleaner(url.replace("//", "//janitor:password@"), light_secs=0.05)
+            cleaner = Cleaner(url.replace("//", "//janitor:password@"), light_secs=0.05, dead_most=1)
             async with at_work(cleaner):
-                await until(lambda: value(cleaner, "leaseq_items", state="dead") == 1)
+                await until(lambda: (s := queue.stats()).purged == 2 and s.dead == 1)
                 await until(lambda: value(cleaner, "leaseq_cleaner_deep_clean_timestamp_seconds") > 0)
             assert value(cleaner, "leaseq_cleaner_errors_total") == 0
         finally:

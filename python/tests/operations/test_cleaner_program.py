@@ -88,6 +88,8 @@ def one_line(error: str) -> str:
         (["-u", "redis://h", "--light-every", "1ms"], "--light-every is at least 50ms"),
         (["-u", "redis://h", "--deep-every", "-1"], "is no duration"),
         (["-u", "redis://h", "--deep-rate", "0"], "'--deep-rate'"),
+        (["-u", "redis://h", "--dead-for", "0s"], "--dead-for is more than 0"),
+        (["-u", "redis://h", "--dead-most", "0"], "'--dead-most'"),
         (["-u", "redis://h", "--listen", "9742"], "write HOST:PORT, or off"),
         (["-u", "redis://h", "--listen", "h:99999"], "write HOST:PORT, or off"),
         (["-u", "redis://h", "--metrics-limit", "-1"], "'--metrics-limit'"),
@@ -140,7 +142,10 @@ def test_the_output_cannot_be_written(url: str) -> None:
     ("text", "message"),
     [
         ("url = ", "is no TOML"),
-        ("uri = 'redis://h'", "unknown key 'uri'; there are deep-every, deep-rate, light-every, listen"),
+        (
+            "uri = 'redis://h'",
+            "unknown key 'uri'; there are dead-for, dead-most, deep-every, deep-rate, light-every, listen",
+        ),
         ("once = true", "unknown key 'once'"),
         ("[cleaner]\nurl = 'redis://h'", "unknown key 'cleaner'"),
         ("queue = 'orders'", "queue: must be a list of strings"),
@@ -279,9 +284,23 @@ class TestOnce:
             "group": "orders",
             "moved": {"promoted": 0, "reclaimed": 0, "died": 0, "expired": 0, "pruned": 0},
             "repairs": {"unplaced": 300},
+            "purged": 0,
             "dry_run": True,
             "error": None,
         }
+
+    def test_dead_letters_that_are_old_or_too_many_are_deleted(self, run: Any, url: str) -> None:
+        with leaseq.WorkQueue("orders", url) as queue:
+            queue.add_items(Item(b"", id=str(number)) for number in range(5))
+            for item in queue.lease_items(5, 60):
+                queue.dead_letter(item)
+            assert run("--url", url, "--dry-run", "--dead-most", "2")[1] == "orders: nothing to do\n"
+            code, out, _ = run("--url", url, "--once", "--dead-for", "1h", "--dead-most", "2")
+            assert (code, out) == (ExitCode.DONE, "orders: purged 3 dead letters\n")
+            assert [info.id for info in queue.dead_letters()] == ["3", "4"]
+            out = run("--url", url, "--once", "--dead-for", "1ms", "--log-format", "json")[1]
+            assert json.loads(out)["purged"] == 2
+            assert queue.stats().purged == 5
 
     def test_a_queue_that_fails_hinders_no_other(
         self, run: Any, url: str, redis_client: redis.Redis, damaged: leaseq.WorkQueue
