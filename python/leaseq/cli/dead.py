@@ -8,6 +8,7 @@ import click
 
 from leaseq import WorkQueue
 from leaseq.cli import confirmation, formatting, output
+from leaseq.cli.audit import audited
 from leaseq.cli.exit_codes import ErrorHandlingGroup
 from leaseq.cli.params import duration
 from leaseq.cli.server import on_queue, stats_of
@@ -81,6 +82,7 @@ which_to_purge = _which(
 @on_queue
 @which_to_revive
 @output.as_json
+@audited
 def revive(*, queue: WorkQueue, **chosen: Any) -> int:
     """Make dead items of QUEUE ready again, with 0 attempts. Exits with 1 if an item was not dead.
 
@@ -99,6 +101,7 @@ def revive(*, queue: WorkQueue, **chosen: Any) -> int:
 @which_to_purge
 @confirmation.yes
 @output.as_json
+@audited
 def purge(*, queue: WorkQueue, **chosen: Any) -> int:
     """Delete dead items of QUEUE permanently. Exits with 1 if an item was not dead.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leaseq.cli import confirmation, dead, formatting, output
+from leaseq.cli.audit import audited
 from leaseq.cli.exit_codes import ErrorHandlingGroup, ExitCode
 from leaseq.cli.job_layer import app_class
 from leaseq.cli.server import on_server
@@ -107,6 +108,7 @@ def status(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @on_jobs
 @output.as_json
+@audited
 def cancel(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
     """Cancel jobs, running ones too. Exits with 1 if a job has ended or does not exist.
 
@@ -122,6 +124,7 @@ def cancel(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
 @on_jobs
 @dead.which_to_revive
 @output.as_json
+@audited
 def revive(*, app: App, **chosen: Any) -> int:
     """Put dead jobs back, with 0 attempts. Exits with 1 if a job was not dead.
 
@@ -138,6 +141,7 @@ def revive(*, app: App, **chosen: Any) -> int:
 @dead.which_to_purge
 @confirmation.yes
 @output.as_json
+@audited
 def purge(*, app: App, **chosen: Any) -> int:
     """Delete dead jobs permanently. Exits with 1 if a job was not dead.
 
@@ -190,6 +194,7 @@ def cron_list(*, app: App, as_json: bool) -> None:
 @click.argument("name")
 @on_jobs
 @output.as_json
+@audited
 def pause(*, app: App, name: str, as_json: bool) -> None:
     """Pause a schedule: its slots pass without jobs.
 
@@ -205,6 +210,7 @@ def pause(*, app: App, name: str, as_json: bool) -> None:
 @click.argument("name")
 @on_jobs
 @output.as_json
+@audited
 def resume(*, app: App, name: str, as_json: bool) -> None:
     """Resume a schedule with its next slot.
 
@@ -220,6 +226,7 @@ def resume(*, app: App, name: str, as_json: bool) -> None:
 @click.argument("name")
 @on_jobs
 @output.as_json
+@audited
 def trigger(*, app: App, name: str, as_json: bool) -> None:
     """Enqueue the job of a schedule now; its slots stay as they are. Its result is kept as the schedule says, or for a day.
 

@@ -4,12 +4,14 @@ import click
 
 from leaseq import WorkQueue
 from leaseq.cli import formatting, output
+from leaseq.cli.audit import audited
 from leaseq.cli.server import on_queue, stats_of
 
 
 @click.command()
 @on_queue
 @output.as_json
+@audited
 def pause(*, queue: WorkQueue, as_json: bool) -> None:
     """Stop leasing from QUEUE, for all workers, until `leaseq resume`. Items that are leased already are finished.
 
@@ -25,6 +27,7 @@ def pause(*, queue: WorkQueue, as_json: bool) -> None:
 @click.command()
 @on_queue
 @output.as_json
+@audited
 def resume(*, queue: WorkQueue, as_json: bool) -> None:
     """End the pause of QUEUE: waiting workers get items at once.
 
@@ -56,6 +59,7 @@ def _report(queue: WorkQueue, *, paused: bool, as_json: bool) -> None:
     help="Leases after which an item becomes a dead letter; 0: never.",
 )
 @output.as_json
+@audited
 def configure(
     *, queue: WorkQueue, max_data: int | None, max_items: int | None, max_attempts: int | None, as_json: bool
 ) -> None:

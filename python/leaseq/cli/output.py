@@ -11,6 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from leaseq.cli import audit
 from leaseq.cli.exit_codes import CommandError, ExitCode
 from leaseq.cli.formatting import plain
 
@@ -57,18 +58,21 @@ def answer(record_: dict[str, Any], text: str, *, no: str = "", as_json: bool) -
 
 def answers(ids: Iterable[str], given: Iterable[bool], yes: str, no: str, *, as_json: bool) -> int:
     """Print what was answered for each id; answer the exit code, which is a no unless all are a yes."""
-    code = ExitCode.DONE
+    code, changed = ExitCode.DONE, 0
     for item_id, answer in zip(ids, given, strict=True):
+        changed += answer
         code = code if answer else ExitCode.NO
         if as_json:
             record({"id": item_id, yes: answer})
         else:
             line(f"{yes if answer else no} {item_id}")
+    audit.changed(changed)
     return code
 
 
 def counted(count: int, what: str, *, as_json: bool) -> int:
     """Print how many items something was done to; answer the exit code. None is a no: raises CommandError."""
+    audit.changed(count)
     no = "" if count else f"nothing was {what}"
     answer({what: count}, f"{count} {what}", no=no, as_json=as_json)
     return ExitCode.DONE

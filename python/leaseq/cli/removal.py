@@ -8,7 +8,8 @@ import click
 
 from leaseq import ItemInfo, WorkQueue
 from leaseq._sync.pages import remove_listed
-from leaseq.cli import confirmation, output
+from leaseq.cli import audit, confirmation, output
+from leaseq.cli.audit import audited
 from leaseq.cli.exit_codes import ExitCode
 from leaseq.cli.server import lease_ref, on_queue, stats_of
 from leaseq.results import STATES
@@ -18,6 +19,7 @@ from leaseq.results import STATES
 @on_queue
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @output.as_json
+@audited
 def remove(*, queue: WorkQueue, ids: tuple[str, ...], as_json: bool) -> int:
     """Remove items of QUEUE in any state. A worker that holds a removed item finds out at its next call.
 
@@ -29,6 +31,7 @@ def remove(*, queue: WorkQueue, ids: tuple[str, ...], as_json: bool) -> int:
       leaseq list orders delayed --all --json | jq -r .id | xargs leaseq remove orders
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     states = queue.remove_items(ids)
+    audit.changed(sum(state != "absent" for state in states))
     for item_id, state in zip(ids, states, strict=True):
         if as_json:
             output.record({"id": item_id, "state": state})
@@ -48,6 +51,7 @@ def remove(*, queue: WorkQueue, ids: tuple[str, ...], as_json: bool) -> int:
     "--error", default="the lease was ended by leaseq expire", help="Kept as the item's last error."
 )
 @output.as_json
+@audited
 def expire(
     *, queue: WorkQueue, ids: tuple[str, ...], everything: bool, uncounted: bool, error: str, as_json: bool
 ) -> int:
@@ -92,6 +96,7 @@ def _release(queue: WorkQueue, infos: Iterable[ItemInfo], **options: Any) -> lis
 )
 @confirmation.yes
 @output.as_json
+@audited
 def drain(*, queue: WorkQueue, states: tuple[str, ...], yes: bool, as_json: bool) -> int:
     """Remove all items of QUEUE permanently, after asking. Limits and counters stay.
 
