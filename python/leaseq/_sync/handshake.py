@@ -2,7 +2,9 @@
 
 import os
 import socket
+import ssl
 import struct
+import traceback
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -48,15 +50,18 @@ def connected(endpoint: Endpoint, until: float) -> socket.socket:
         return _connect(sock, endpoint.path, endpoint, until)
     failure: OSError | None = None
     found = socket.getaddrinfo(endpoint.host, endpoint.port, endpoint.family, socket.SOCK_STREAM)
-    for number, (family, kind, protocol, _, address) in enumerate(found):
-        now = concurrency.now()
-        # an address that is silent leaves time for the others
-        share = now + (until - now) / (len(found) - number)
-        try:
-            return _connect(socket.socket(family, kind, protocol), address, endpoint, share)
-        except OSError as error:
-            failure = error
-    raise failure or OSError("the name of the host leads nowhere")
+    try:
+        for number, (family, kind, protocol, _, address) in enumerate(found):
+            now = concurrency.now()
+            # an address that is silent leaves time for the others
+            share = now + (until - now) / (len(found) - number)
+            try:
+                return _connect(socket.socket(family, kind, protocol), address, endpoint, share)
+            except OSError as error:
+                failure = error
+        raise failure or OSError("the name of the host leads nowhere")
+    finally:
+        failure = None  # it holds this frame, which would hold it until the garbage collector comes by
 
 
 def _connect(sock: socket.socket, address: Any, endpoint: Endpoint, until: float) -> socket.socket:
@@ -71,10 +76,19 @@ def _connect(sock: socket.socket, address: Any, endpoint: Endpoint, until: float
         elif limited_by_kernel(sock):
             sock.settimeout(None)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(endpoint.reply_secs))
-    except BaseException:
+    except BaseException as error:
         sock.close()
+        _close_left(error)
         raise
     return sock
+
+
+def _close_left(error: BaseException) -> None:
+    """Close the socket that `ssl` has left open in a frame: of a server that closed before the handshake, or in an interruption."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        left = frame.f_locals.get("self")
+        if isinstance(left, ssl.SSLSocket):
+            left.close()
 
 
 def greet(connection: Greeter, until: float) -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import gc
 import os
+import select
 import socket
 import ssl
+import struct
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hiredis
@@ -31,7 +36,6 @@ from leaseq.process import fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from support.client_flavours import ClientFlavour
 
@@ -40,6 +44,53 @@ if TYPE_CHECKING:
 MODULES: dict[str, Any] = {"sync": sync, "asyncio": aio}
 REPLIES = b"+OK\r\n:12\r\n>2\r\n+pushed\r\n:1\r\n$5\r\nhe\r\no\r\n*3\r\n$1\r\na\r\n_\r\n-WRONGTYPE x\r\n-NOSCRIPT No matching script\r\n$-1\r\n#f\r\n"
 READ = [b"OK", 12, b"he\r\no", "list", redis.exceptions.NoScriptError, None, False]
+
+
+def sockets() -> set[str]:
+    """The sockets that this process has open."""
+    found = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # that of the folder itself
+            found.add(str(descriptor.readlink()))
+    return {each for each in found if each.startswith("socket:")}
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_a_connection_that_is_reset_at_once_leaves_no_descriptor(
+    tls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not until the garbage collector comes by, which may take minutes: each attempt in an outage would cost one."""
+    made = endpoint({"host": "127.0.0.1"}, redis.SSLConnection if tls else redis.Connection)
+    context, set_up = made.tls(), Endpoint.set_up
+    connecting: list[socket.socket] = []
+
+    def note(self: Endpoint, sock: socket.socket) -> None:
+        connecting[:] = [sock]
+        set_up(self, sock)
+
+    def wait_for_reset(_: Endpoint) -> ssl.SSLContext | None:
+        accepted, _address = listener.accept()
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        accepted.close()
+        poll = select.poll()
+        poll.register(connecting[0], select.POLLHUP)
+        assert poll.poll(TIMEOUT_SECS * 1000)
+        return context
+
+    monkeypatch.setattr(Endpoint, "set_up", note)
+    monkeypatch.setattr(Endpoint, "tls", wait_for_reset)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        there = dataclasses.replace(made, port=listener.getsockname()[1])
+        gc.disable()
+        try:
+            before = sockets()
+            for _ in range(3):
+                with pytest.raises(redis.ConnectionError) as raised:
+                    sync.Connection.open(there)
+                assert sockets() == before, "also while the caller keeps the error"
+                del raised
+        finally:
+            gc.enable()
 
 
 def at(url: str) -> Endpoint:
