@@ -89,7 +89,7 @@ class Topology:
             try:
                 ranges = await self._ask(place, min(left, ASK_SECS))
             except (redis.RedisError, OSError) as error:
-                failure = error
+                failure = error.with_traceback(None)  # else it holds this frame, and that holds it
                 continue
             known.append(place)
             for first, last, *those in ranges:

@@ -50,18 +50,17 @@ def connected(endpoint: Endpoint, until: float) -> socket.socket:
         return _connect(sock, endpoint.path, endpoint, until)
     failure: OSError | None = None
     found = socket.getaddrinfo(endpoint.host, endpoint.port, endpoint.family, socket.SOCK_STREAM)
-    try:
-        for number, (family, kind, protocol, _, address) in enumerate(found):
-            now = concurrency.now()
-            # an address that is silent leaves time for the others
-            share = now + (until - now) / (len(found) - number)
-            try:
-                return _connect(socket.socket(family, kind, protocol), address, endpoint, share)
-            except OSError as error:
-                failure = error
-        raise failure or OSError("the name of the host leads nowhere")
-    finally:
-        failure = None  # it holds this frame, which would hold it until the garbage collector comes by
+    for number, (family, kind, protocol, _, address) in enumerate(found):
+        now = concurrency.now()
+        # an address that is silent leaves time for the others
+        share = now + (until - now) / (len(found) - number)
+        try:
+            return _connect(socket.socket(family, kind, protocol), address, endpoint, share)
+        except OSError as error:
+            failure = error.with_traceback(
+                None
+            )  # else they hold each other until the garbage collector comes by
+    raise failure or OSError("the name of the host leads nowhere")
 
 
 def _connect(sock: socket.socket, address: Any, endpoint: Endpoint, until: float) -> socket.socket:

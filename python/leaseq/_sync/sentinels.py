@@ -56,7 +56,7 @@ class Sentinels:
             try:
                 found = self._ask(place.within(min(left, ASK_SECS)))
             except (RedisError, OSError) as error:
-                failure = error
+                failure = error.with_traceback(None)  # else it holds this frame, and that holds it
                 continue
             if found is not None:
                 # it is asked first for the next connection
