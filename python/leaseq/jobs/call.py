@@ -70,8 +70,6 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
 
     def with_headers(self, sources: Sequence["HeaderSource"]) -> "Call[T]":
         """Return the call with the headers that these functions give it; those that it has already stay as they are."""
-        if not sources:
-            return self
         given: dict[str, str] = {}
         for source in sources:
             headers: Any = source(self)

@@ -17,6 +17,7 @@ from leaseq import Item, jobs
 PACKAGE = str(Path(leaseq.__file__).parent)
 GENERATED = "commands/codecs.py"  # generated from the manifest
 REPORT = ("worker/_aio/worker_loop.py WorkerLoop._status", "worker/presence.py encode")  # at its own times
+BY_CHANCE = "_aio/pool.py Pool._close_unused"  # if two connections were idle
 COMPREHENSIONS = ("<listcomp>", "<dictcomp>", "<setcomp>")  # separate functions until Python 3.12
 
 def passed(call):
@@ -74,7 +75,7 @@ with app:
         work()
         idle = passed(work)
         function.enqueue(4)
-        found[name] = [each for each in passed(work) if each not in [*idle, *REPORT]]
+        found[name] = [each for each in passed(work) if each not in [*idle, *REPORT, BY_CHANCE]]
 print(json.dumps(found))
 """
 
@@ -100,7 +101,7 @@ def test_a_call_passes_few_functions(found: dict[str, list[str]]) -> None:
         "release": (16, 7),
         "enqueue": (17, 10),
         "result": (22, 11),
-        "run": (60, 18),  # one of each closes what has been idle for long, if two connections were idle
+        "run": (60, 18),
         "run in the loop": (54, 18),
     }
     for call, (functions, files) in most.items():

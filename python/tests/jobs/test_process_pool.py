@@ -202,7 +202,7 @@ def test_the_alarm_is_taken_back_when_the_function_has_ended(flavour: JobAppFlav
     try:
         with pytest.raises(ValueError, match=r"^$"):
             forkserver._called(
-                PreparedJob(flavour.app.program.clients.settings.functions["f"], (), {}, HOUR, 1, job)
+                PreparedJob(flavour.app.program.clients.settings.functions["f"], (), {}, HOUR, 1, job, {})
             )
     finally:
         over, _ = signal.setitimer(signal.ITIMER_REAL, 0)

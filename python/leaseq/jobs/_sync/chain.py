@@ -61,10 +61,8 @@ class Chain(Generic[T]):
 
     def _call(self) -> Call[Any]:
         first, sources = self._first.options.id or uuid.uuid4().hex, self._clients.settings.headers
-        stages = [
-            step.call.with_headers(sources).stage(derived_id(first, number))
-            for number, step in enumerate(self._steps, 1)
-        ]
+        calls = [step.call.with_headers(sources) if sources else step.call for step in self._steps]
+        stages = [call.stage(derived_id(first, number)) for number, call in enumerate(calls, 1)]
         options = dataclasses.replace(self._first.options, id=first)
         return msgspec.structs.replace(self._first, options=options, then=stages)
 

@@ -94,7 +94,9 @@ class Enqueuer(Generic[P, T]):
         format would change, and the errors of `WorkQueue.add_item`.
         """
         client, options, of_item = self._clients.sync, self.options, self.options.of_item
-        call = self.call(*args, **kwargs).with_headers(client.settings.headers)
+        call = self.call(*args, **kwargs)
+        if client.settings.headers:
+            call = call.with_headers(client.settings.headers)
         queue = client.store.queues.get(options.queue) or client.store.queue(options.queue)
         item = call.item(client.settings)
         if options.needs_server_time:

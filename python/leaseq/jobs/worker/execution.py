@@ -36,7 +36,7 @@ class LeasedJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreparedJob(NamedTuple):
-    """A job that can be run. It has a context if its function or a middleware takes one."""
+    """A job that can be run. It has a context if its function or a middleware takes one; `fields` are those of the lines that it logs."""
 
     function: Definition
     args: tuple[Any, ...]
@@ -44,16 +44,8 @@ class PreparedJob(NamedTuple):
     timeout: float | None
     attempt: int
     job: Envelope
+    fields: Mapping[str, object]
     context: Context | None = None
-
-    def log_fields(self, lease: LeasedJob) -> dict[str, object]:
-        """Return the fields of the lines that the job writes."""
-        return {
-            "item": lease.id,
-            "queue": lease.queue,
-            "function": self.function.name,
-            "attempt": self.attempt,
-        }
 
     @property
     def backoff(self) -> Policy:
@@ -123,7 +115,8 @@ class JobExecution:
         if function.signature.takes_context:
             args = (context, *args)
         timeout = job.time_limit(function.options.timeout)
-        return PreparedJob(function, args, kwargs, timeout, attempt, job, context)
+        fields = {"item": lease.id, "queue": lease.queue, "function": function.name, "attempt": attempt}
+        return PreparedJob(function, args, kwargs, timeout, attempt, job, fields, context)
 
     def _unknown(self, function: str) -> UnknownFunction:
         names = sorted(self.settings.functions)

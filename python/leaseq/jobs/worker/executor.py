@@ -164,7 +164,7 @@ class Executor:
             self._moved(item)
             return await self._forks.run(lease, ready, partial(self._progress.report, item)), None, None
         job = CurrentJob(lease.id, function.name, self._waits)
-        before, fields_before = current.set(job), job_fields.set(ready.log_fields(lease))
+        before, fields_before = current.set(job), job_fields.set(ready.fields)
         try:
             if self._execution.middleware:
                 value = await self._run_in_middleware(lease, ready, job)

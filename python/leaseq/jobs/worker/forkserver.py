@@ -231,7 +231,7 @@ def _ended(end: socket.socket, execution: JobExecution) -> JobResult:
     if isinstance(ready, JobResult):
         return ready
     setproctitle(f"leaseq job: {ready.function.name} {lease.id}")
-    job_fields.set(ready.log_fields(lease))
+    job_fields.set(ready.fields)
     try:
         value = _called(ready, execution.middleware)
     except BaseException as error:  # noqa: BLE001 (told)

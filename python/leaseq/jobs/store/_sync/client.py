@@ -71,7 +71,8 @@ class JobClient:
 
         Answers for each, in order, the job's id, and whether it was added.
         """
-        calls = [call.with_headers(self.settings.headers) for call in calls]
+        if self.settings.headers:
+            calls = [call.with_headers(self.settings.headers) for call in calls]
         items = [call.item(self.settings) for call in calls]  # before anything is sent: one may be refused
         found: dict[int, tuple[str, bool]] = {}
         for queue, numbers in _by_queue(call.options.queue for call in calls).items():
