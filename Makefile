@@ -59,10 +59,10 @@ $(STAMP): pyproject.toml conformance-tests/pyproject.toml
 demo: setup ## the queue at work, live in the terminal, on a server of its own; ARGS=--help tells of more
 	PYTHONPATH=examples $(BIN)/python -m leaseq_demo $(ARGS)
 
-# -- tests: three commands. Steps joined by + run side by side.
+# -- tests: three commands. Steps joined by + run side by side, two at a time: the longest is first.
 
-TEST_STEPS := lint+typescript+vectors+conformance-python pytest
-REST_STEPS := docs+vectors-core+conformance-others go rust kube typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
+TEST_STEPS := conformance-python+lint+typescript+vectors pytest
+REST_STEPS := conformance-others+docs+vectors-core go rust kube typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
 
 .PHONY: list-steps
 list-steps: # for .ci/run, which looks whether each has run

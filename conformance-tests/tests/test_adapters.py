@@ -86,6 +86,7 @@ GREETING = {
 }
 
 
+@pytest.mark.slow
 def test_an_adapter_of_the_version_before_runs_what_it_can(url: str) -> None:
     """A port need not change for a new version of the adapter protocol; what it cannot be asked is skipped, not passed."""
     body = "from conformance_adapter import dispatch, sync_client; dispatch.PROTOCOL = 2; sync_client.main()"

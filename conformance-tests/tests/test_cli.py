@@ -85,6 +85,7 @@ def test_a_case_that_passes_is_in_every_report(tmp_path: Path) -> None:
     assert next(level for level in again["levels"] if level["name"] == "core")["passed"] == 1
 
 
+@pytest.mark.slow
 def test_a_wrong_client_ends_with_1_unless_its_failure_is_known(tmp_path: Path) -> None:
     known = tmp_path / "known"
     known.write_text(f"# for now\n{FIRST}\n")

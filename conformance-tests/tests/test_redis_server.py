@@ -61,6 +61,7 @@ def test_a_server_that_does_not_start_says_why(startable_name: str) -> None:
         servers.SpawnedServer(startable_name, "--no-such-option", "1")
 
 
+@pytest.mark.slow
 def test_a_server_ends_with_a_killed_test_process(startable_name: str) -> None:
     command = [sys.executable, "-c", START_AND_WAIT, startable_name]
     environment = programs.environment()

@@ -189,6 +189,7 @@ def test_what_fails_a_scenario(context: Context, steps: list[dict[str, Any]], ex
     assert re.search(expected, verdict.message), verdict.message
 
 
+@pytest.mark.slow
 def test_what_is_awaited_in_vain_fails_and_says_so(context: Context) -> None:
     steps = [
         {"start": "p.lease", "args": {"duration_ms": 30000, "wait_ms": None}, "as": "w"},

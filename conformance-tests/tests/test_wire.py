@@ -85,6 +85,7 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
 """Keys, digests, codes, errors and what they may not say: `make seeded-bugs` has a client that is wrong in each."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_differs_fails(what: str, context: Context) -> None:
     name, change, message = CHANGES[what]

@@ -90,6 +90,7 @@ def test_jobs_of_one_queue_each_kill_their_process_and_all_die(
         stop(program)
 
 
+@pytest.mark.slow
 def test_an_exit_code_of_0_is_a_death_too(app: App, url: str, redis_client: redis.Redis) -> None:
     neighbour = app.function("nap").with_options(retries=0).enqueue(0.5)
     with Program(url, processes=1, burst=True) as program:
@@ -254,6 +255,7 @@ def test_no_more_than_twice_as_many_processes_while_recycled_ones_drain(
 # -- nothing is left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["stop", "cancel", "return"])
 def test_what_a_forked_job_started_ends_with_it(
     app: App, url: str, redis_client: redis.Redis, end: str

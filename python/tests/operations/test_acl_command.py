@@ -127,6 +127,7 @@ def test_a_producer_and_a_worker(users: Users, options: tuple[str, ...]) -> None
             adding.lease(30, block=False)
 
 
+@pytest.mark.slow
 @pytest.mark.each_server
 def test_exec_from_its_start_to_its_end(users: Users) -> None:
     """Leases are extended, the worker is announced and ends by a signal; a reader sees it at work."""
@@ -165,6 +166,7 @@ def test_the_cleaner_with_its_metrics(users: Users) -> None:
     port.close()
 
 
+@pytest.mark.slow
 @pytest.mark.each_server
 def test_jobs_from_enqueueing_to_their_end(users: Users, tmp_path: Path) -> None:
     """A worker runs jobs that enqueue others, extends leases, runs a schedule; a client waits, cancels, revives, lists."""
