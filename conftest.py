@@ -80,7 +80,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def checked_commands() -> None:
-    """Whatever a test makes leaseq pack in this process is looked at: a number makes hiredis crash under a signal."""
+    """Make `pack` refuse arguments that are neither str nor bytes: hiredis crashes on a number if a signal comes."""
     packing.check_all()
 
 
@@ -125,7 +125,7 @@ def closed_url() -> Iterator[str]:
 
 @pytest.fixture
 def cap_of_an_hour(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a client that is not woken look again after an hour, when the test has failed: an item that comes was announced.
+    """Set the wait cap to an hour. A client that is not woken finds no item in the time of a test, so a test that passes shows the wake-up.
 
     A test that is about looking again names a cap: `pytest.mark.cap(seconds)`.
     """
@@ -172,9 +172,9 @@ def cluster(startable_name: str) -> Iterator[servers.RedisCluster]:
 
 
 @pytest.fixture(scope="module")
-def nodes(request: pytest.FixtureRequest) -> Iterator[servers.RedisCluster]:
-    """One cluster for a whole file, of the first server named."""
-    with servers.RedisCluster(servers.startable(server_names(request.config)[0])) as made:
+def nodes(server_name: str) -> Iterator[servers.RedisCluster]:
+    """One cluster of three primaries for all tests of a file, of the server that the test runs on."""
+    with servers.RedisCluster(servers.startable(server_name)) as made:
         yield made
 
 

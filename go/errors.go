@@ -58,10 +58,11 @@ var (
 	ErrNoItem = errors.New("leaseq: no item")
 )
 
-// IsDefinite reports whether the effect of the call that failed is known: see Error.Definite. An error of another package is not.
+// IsDefinite reports whether the effect of the call that failed is known: see Error.Definite. That of ErrNoItem is: nothing was leased. An error of
+// another package is not.
 func IsDefinite(err error) bool {
 	var found *Error
-	return errors.As(err, &found) && found.Definite
+	return errors.Is(err, ErrNoItem) || errors.As(err, &found) && found.Definite
 }
 
 // Code returns the code of an Error, empty for an error of another kind.

@@ -52,14 +52,20 @@ func (c *conn) build(words []string) rueidis.Completed {
 
 // keyOf is the place of the first key of a command, -1 without one.
 func keyOf(words []string) int {
+	at := 1
 	switch words[0] {
-	case "EVAL", "EVALSHA":
-		if words[2] == "0" {
+	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO":
+		at = 3
+		if len(words) > 2 && words[2] == "0" {
 			return -1
 		}
-		return 3
+	case "OBJECT", "MEMORY", "DEBUG", "XGROUP", "XINFO", "LMPOP", "ZMPOP", "SINTERCARD", "ZINTERCARD", "ZDIFF", "ZINTER", "ZUNION":
+		at = 2
 	case "MULTI", "EXEC", "TIME", "ASKING", "ROLE", "SENTINEL":
 		return -1
 	}
-	return 1
+	if at >= len(words) {
+		return -1
+	}
+	return at
 }

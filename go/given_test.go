@@ -37,6 +37,28 @@ func cluster(t *testing.T) (address string) {
 	return address
 }
 
+// TestCommandsWhoseKeyIsNotTheSecondWord: those without a key, and those with a word before it.
+func TestCommandsWhoseKeyIsNotTheSecondWord(t *testing.T) {
+	given, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{cluster(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer given.Close()
+	client, err := leaseq.NewFrom(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for _, words := range [][]string{
+		{"SET", "k", "1"}, {"OBJECT", "ENCODING", "k"}, {"MEMORY", "USAGE", "k"}, {"EVAL_RO", "return 1", "1", "k"}, {"DBSIZE"}, {"EVAL"},
+	} {
+		_, err := client.Command(t.Context(), "k", words...)
+		if (err != nil) != (len(words) == 1 && words[0] == "EVAL") {
+			t.Errorf("%v: %v", words, err)
+		}
+	}
+}
+
 // TestGroupsOfAClusterOnAClientOfTheApplication: rueidis panics when a connection of its pool is used for two slots.
 func TestGroupsOfAClusterOnAClientOfTheApplication(t *testing.T) {
 	given, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{cluster(t)}})
@@ -54,7 +76,7 @@ func TestGroupsOfAClusterOnAClientOfTheApplication(t *testing.T) {
 	defer client.Close()
 	for range 3 {
 		queue := queueOf(t, client)
-		if _, err := queue.Lease(t.Context(), time.Minute, leaseq.Wait(30*time.Millisecond)); !errors.Is(err, leaseq.ErrNoItem) {
+		if _, err := queue.Lease(t.Context(), time.Minute, leaseq.Wait(30*time.Millisecond)); !errors.Is(err, leaseq.ErrNoItem) || !leaseq.IsDefinite(err) {
 			t.Fatal(err)
 		}
 		time.Sleep(50 * time.Millisecond) // the connection is idle again

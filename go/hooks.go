@@ -14,7 +14,7 @@ type Hooks struct {
 	Leased func(items []*LeasedItem)
 	// Started is called when the handler of an item starts.
 	Started func(item *LeasedItem)
-	// Ended is called when the handler has returned, or failed with err. Behind the end of the grace that may be after Run has returned.
+	// Ended is called when the handler has ended. err says why it failed or was cut off: its time limit, a lost lease, the end of the grace. Behind the end of the grace that may be after Run has returned.
 	Ended func(item *LeasedItem, took time.Duration, err error)
 	// Completed is called when the item is completed.
 	Completed func(item *LeasedItem)
@@ -22,7 +22,8 @@ type Hooks struct {
 	Released func(item *LeasedItem, delay time.Duration, reason string)
 	// DeadLettered is called when the item became a dead letter.
 	DeadLettered func(item *LeasedItem, reason string)
-	// Lost is called when another worker has leased or finished the item, or it was removed.
+	// Lost is called when the lease is lost: another worker has the item, it was finished or removed, or the server was away for as long as the
+	// lease. It is not called if a call of this worker may have ended the item and its reply was lost.
 	Lost func(item *LeasedItem)
 	// ServerAway is called when calls to the server start to fail. The worker goes on trying.
 	ServerAway func(err error)

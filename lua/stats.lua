@@ -47,7 +47,7 @@ local counts = call('HMGET', counters, unpack(names))
 local held = call('HLEN', items)
 local ended = 0
 for i, name in ipairs(names) do
-  -- what HINCRBY takes and can add to, as near as a reply can say it; `tonumber` alone would take 1.5, 0x10 and nan
+  -- a counter that is no whole number above 0, or that HINCRBY can no longer raise, counts as 0; `tonumber` alone would take 1.5, 0x10 and nan
   local text = counts[i] or ''
   if #text > 19 or not string.find(text, '^[1-9][0-9]*$') or #text == 19 and text >= '9223372036854775807' then
     counts[i] = 0

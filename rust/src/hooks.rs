@@ -17,7 +17,8 @@ pub trait Hooks: Send + Sync + 'static {
     fn leased(&self, count: usize) {}
     /// The handler of an item starts.
     fn started(&self, item: &LeasedItem) {}
-    /// The handler has returned, or failed with a text.
+    /// The handler has ended. `failure` is `None` if it succeeded, else the text of its error, or why it was cut off: its time limit, a lost
+    /// lease, the end of the grace.
     fn ended(&self, item: &LeasedItem, took: Duration, failure: Option<&str>) {}
     /// The item is completed.
     fn completed(&self, item: &LeasedItem) {}
@@ -25,7 +26,8 @@ pub trait Hooks: Send + Sync + 'static {
     fn released(&self, item: &LeasedItem, delay: Duration, reason: &str) {}
     /// The item became a dead letter.
     fn dead_lettered(&self, item: &LeasedItem, reason: &str) {}
-    /// Another worker has leased or finished the item, or it was removed.
+    /// The lease is lost: another worker has the item, it was finished or removed, or the server was away for as long as the lease. Not called if a
+    /// call of this worker may have ended the item and its reply was lost.
     fn lost(&self, item: &LeasedItem) {}
     /// Calls to the server start to fail. The worker goes on trying.
     fn server_away(&self, error: &Error) {}

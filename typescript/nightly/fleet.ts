@@ -7,7 +7,7 @@ export const GRACE_MS = 1500;
 
 /** A stop: the grace time, the calls behind it, and the start of a process on a busy machine. */
 export const STOP_MS = GRACE_MS + 2000 + 5000;
-/** A call of a producer ends by then, whatever happens: its reply timeout, and one redirection of the loop that was busy. */
+/** The longest that a call of a producer may take: its reply timeout (3 s), connecting once (2 s), and 2 s for a busy event loop. */
 export const CALL_MS = 3000 + 2000 + 2000;
 /** How long outcomes are kept: beyond the end of a run. */
 export const KEEP_MS = 3_600_000;

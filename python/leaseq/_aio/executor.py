@@ -32,7 +32,7 @@ REGISTER_AGAIN_SECS = 300.0
 """Seconds after which a queue is registered again, for a server that lost the registry."""
 
 REGISTRY_SECS = 1.0
-"""Seconds in which a queue is registered or is not: a caller waits for it."""
+"""Seconds that an attempt to register may take. The caller waits for it, so it is short."""
 
 
 @dataclass(slots=True)
@@ -216,7 +216,7 @@ class Executor(Borrower):
         self._register_at = min([each.until for each in self.queues])
 
     async def publish(self, died: Sequence[str]) -> None:
-        """Publish the failures of items that died in a call that could not (LQ-CLIENT-8), if that succeeds.
+        """Publish the failures of items that died in an earlier call, whose script cannot publish them (LQ-CLIENT-8). Errors are ignored.
 
         A caller that waits for such an outcome asks again within the wait cap.
         """
@@ -233,7 +233,7 @@ class Executor(Borrower):
         self.run_later([*released, *settles])
 
     async def _run_quietly(self, due: Sequence[Command[Any]]) -> None:
-        """Run commands for a caller that is gone, also on a closed queue. Errors are not reported."""
+        """Run commands one after the other, also on a closed queue. Errors of leaseq are ignored."""
         open_still = Executor(self.client, self.key)
         for command in due:
             with contextlib.suppress(LeaseqError):

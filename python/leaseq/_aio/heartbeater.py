@@ -56,7 +56,7 @@ class Heartbeater:
                 self._wake_event.set()  # only then: to be woken for every item cost a thread half as much as its lease
 
     def reschedule(self) -> None:
-        """Their user has extended items: by as much, and from then on, are they extended here too (LQ-CLIENT-13)."""
+        """Wake the loop if an extension by the user moved a beat forward. From then on, items are extended by the user's duration (LQ-CLIENT-13)."""
         self._after_fork()
         if self._schedule.any:
             with self._guard:

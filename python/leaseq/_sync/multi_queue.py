@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
 
 from leaseq import commands, flows
+from leaseq._scripts import MAX_QUEUES
 from leaseq._sync import concurrency
 from leaseq._sync.executor import Executor
 from leaseq._sync.lifecycle import LifecycleGroup
@@ -15,9 +16,6 @@ from leaseq._sync.race import race
 from leaseq.commands import LeaseReply
 from leaseq.durations import Duration, seconds
 from leaseq.errors import BadArgumentError, BadTypeError
-
-MAX_QUEUES_PER_CALL = 16
-"""Queues that one call can lease from."""
 
 
 class QueueGroup:
@@ -106,7 +104,8 @@ class WorkQueues:
         if len(groups) == 1:
             reply = groups[0].lease(count, secs, wait_until=wait_until)
             return _leased(groups[0], reply, secs)
-        return self._lease_of_several(groups, count, secs, wait_until)
+        found = self._lease_of_several(groups, count, secs, wait_until)
+        return _leased(*found, secs) if found else []
 
     def _lease_next(
         self, count: int, lease_secs: float, last_reply: LeaseReply | None
@@ -118,34 +117,41 @@ class WorkQueues:
         """
         groups = self._in_turn()
         if len(groups) > 1:
-            return self._lease_of_several(groups, count, lease_secs, math.inf), None
-        reply = groups[0].lease(count, lease_secs, wait_until=math.inf, last_reply=last_reply, pipelined=True)
-        items = _leased(groups[0], reply, lease_secs)
-        without_items = LeaseReply(None, reply.deadline, [], reply.sent_at)
-        if (
-            items and concurrency.now() >= reply.sent_at + lease_secs
-        ):  # this process stood still: others may have them by now
+            group, reply = self._lease_of_several(groups, count, lease_secs, math.inf) or (
+                groups[0],
+                None,
+            )
+        else:
+            group = groups[0]
+            reply = group.lease(count, lease_secs, wait_until=math.inf, last_reply=last_reply, pipelined=True)
+        if reply is None:
+            return [], None
+        items = _leased(group, reply, lease_secs)
+        without_items = LeaseReply(None, reply.deadline, [], reply.sent_at) if len(groups) == 1 else None
+        if items and concurrency.now() >= reply.sent_at + lease_secs:
+            # this process stood still: others may have them by now
             items[0].queue.release_items(items, uncounted=True)
             return [], without_items
         return items, without_items
 
     def _lease_of_several(
         self, groups: Sequence[QueueGroup], count: int, lease_secs: float, wait_until: float | None
-    ) -> list[LeasedItem]:
+    ) -> tuple[QueueGroup, LeaseReply] | None:
+        """Return the first reply with items, and the group that it is of; None if the time is over."""
         first_replies = []
         for group in groups:
             reply = group.lease(count, lease_secs, wait_until=None)
             if reply.items:
-                return _leased(group, reply, lease_secs)
+                return group, reply
             first_replies.append(reply)
         if wait_until is None or wait_until < concurrency.now():
-            return []
+            return None
         waits = [
             partial(group.lease, count, lease_secs, wait_until=wait_until, last_reply=last_reply)
             for group, last_reply in zip(groups, first_replies, strict=True)
         ]
         won = race(waits, lambda reply: bool(reply.items), lambda index, reply: groups[index].release(reply))
-        return _leased(groups[won[0]], won[1], lease_secs) if won else []
+        return (groups[won[0]], won[1]) if won else None
 
     def items(self, lease_secs: Duration = 30, *, timeout: Duration | None = 0) -> Iterator[LeasedItem]:
         """Lease one item after the other. End when there is none in any queue for `timeout` seconds (0 or None: never)."""
@@ -160,9 +166,9 @@ class WorkQueues:
             queues = self.queues[turn:] + self.queues[:turn]
             alike = _together(queues) if self._fair else _in_order(queues)
             groups = self._orders[turn] = [
-                QueueGroup(queues[at : at + MAX_QUEUES_PER_CALL])
+                QueueGroup(queues[at : at + MAX_QUEUES])
                 for queues in alike
-                for at in range(0, len(queues), MAX_QUEUES_PER_CALL)
+                for at in range(0, len(queues), MAX_QUEUES)
             ]
         return groups
 

@@ -1,5 +1,6 @@
 """Making all checks: of the client, of each server, of each queue."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
@@ -57,9 +58,6 @@ ROLE_CHECKS: Final[dict[str, Callable[[Node, str], Verdict]]] = {
 CHECKS: Final = ("retries", *ROLE_CHECKS, *SERVER_CHECKS, *QUEUE_CHECKS)
 """The names of all checks."""
 
-SLOTS: Final = 16384
-"""Names to try in a cluster: enough that each node with more than a few slots gets one."""
-
 
 def doctor(
     client: Client,
@@ -112,17 +110,20 @@ def _finding(name: str, about: str, check: Callable[[], Verdict]) -> Finding:
 
 
 def _nodes(client: Client, groups: Sequence[str]) -> Iterator[Node]:
-    """Every server that takes writes. Raises UnavailableError, AccessDeniedError."""
+    """Every server that takes writes, of a cluster each primary with slots. Raises UnavailableError, AccessDeniedError."""
     known = [QueueKeys(PROBE_QUEUE, group) for group in groups]
     probe_keys = [QueueKeys(PROBE_QUEUE)]
     if isinstance(client, redis.Redis):
         yield _reached(Node(client, address(client), next(iter(known + probe_keys))))
         return
     cluster: Any = client
-    for primary in cluster.get_primaries():
-        anywhere = (QueueKeys(PROBE_QUEUE, f"{PROBE_QUEUE}-{number}") for number in range(SLOTS))
+    owners = {slot: nodes[0] for slot, nodes in cluster.nodes_manager.slots_cache.items() if nodes}
+    for primary in dict.fromkeys(owners.values()):
+        anywhere = (QueueKeys(PROBE_QUEUE, f"{PROBE_QUEUE}-{number}") for number in itertools.count())
         keys = next(
-            keys for keys in (*known, *anywhere) if cluster.get_node_from_key(keys.key("state")) == primary
+            keys
+            for keys in itertools.chain(known, anywhere)
+            if owners.get(cluster.keyslot(keys.key("state"))) == primary
         )
         yield _reached(Node(cluster.get_redis_connection(primary), f"{primary.host}:{primary.port}", keys))
 

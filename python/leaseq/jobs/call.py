@@ -22,7 +22,8 @@ from leaseq.jobs.settings import Settings
 from leaseq.jobs.signals import JobEvent
 
 T = TypeVar("T")
-_SECONDS = {"delay", "expires_in", "keep"}
+_DURATIONS = {"delay", "expires_in", "keep"}
+"""Options of a stage that are in milliseconds; `AddOptions` has them in seconds."""
 
 R_contra = TypeVar("R_contra", contravariant=True)
 S_co = TypeVar("S_co", covariant=True)
@@ -171,7 +172,7 @@ def template_with(template: Envelope, options: Options, given: Collection[str]) 
 def followed_with(stage: Stage) -> AddOptions:
     """Return the options of a stage as `WorkQueue.complete` takes them."""
     given: dict[str, Any] = {
-        name: int(value) / 1000 if name in _SECONDS else value for name, value in stage.add.items()
+        name: int(value) / 1000 if name in _DURATIONS else value for name, value in stage.add.items()
     }
     given.pop("content_type", None)  # the item has it
     if given.pop("expires_to", None) is not None:

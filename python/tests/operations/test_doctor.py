@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 from redis.backoff import NoBackoff
+from redis.crc import key_slot
 from redis.retry import Retry
 from support import servers
 from support.cli_runner import Calls
@@ -20,7 +21,8 @@ import leaseq
 from leaseq import access_rules
 from leaseq.doctor import CHECKS, Finding, cleaning, doctor, permissions
 from leaseq.doctor.clock import offset
-from leaseq.doctor.node import Node
+from leaseq.doctor.node import PROBE_QUEUE, Node
+from leaseq.keys import QueueKeys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -498,6 +500,32 @@ def test_a_cluster_is_checked_node_by_node(cluster: servers.RedisCluster) -> Non
     for one in report.findings:
         if one.check in {"rights", "scripting", "format"}:
             assert one.status == "ok", description(one)
+
+
+def test_a_primary_with_few_slots_is_checked_and_one_without_is_not(cluster: servers.RedisCluster) -> None:
+    """As during a reshard: one was just added, and another has its first slot, which few names reach."""
+    few, empty, rest = cluster.primaries
+    with servers.cluster_client(cluster.url) as client:
+        owners = {
+            slot: f"127.0.0.1:{found[0].port}" for slot, found in client.nodes_manager.slots_cache.items()
+        }
+    names = {primary: f"127.0.0.1:{primary.port}" for primary in cluster.primaries}
+    tried = {
+        key_slot(QueueKeys(PROBE_QUEUE, f"{PROBE_QUEUE}-{n}").key("state").encode()) for n in range(16384)
+    }
+    kept = next(slot for slot, owner in owners.items() if owner == names[few] and slot not in tried)
+    moving = [slot for slot, owner in owners.items() if owner != names[rest] and slot != kept]
+    with rest.client(decode_responses=True) as asked:
+        rest_id = asked.execute_command("CLUSTER MYID")
+    for node in (rest, few, empty):
+        with node.client() as asked, asked.pipeline(transaction=False) as pipeline:
+            for slot in moving:
+                pipeline.execute_command("CLUSTER SETSLOT", slot, "NODE", rest_id)
+            pipeline.execute(raise_on_error=False)  # one without slots may be a replica by then
+    with servers.cluster_client(cluster.url) as client:
+        report = doctor(client)
+    assert {one.about for one in report.findings} == {"client", names[few], names[rest]}
+    assert [one.check for one in report.findings if one.status == "unknown"] == []
 
 
 def test_the_command(own_server: servers.StartServer) -> None:

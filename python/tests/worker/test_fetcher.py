@@ -124,20 +124,24 @@ def test_a_worker_that_is_stopped_while_it_hands_out(
     assert ended == hooks.calls.count(("started", "a")) == producer.stats().completed
 
 
+@pytest.mark.parametrize("groups", [1, 2])
 def test_what_comes_to_a_worker_that_stood_still_goes_back(
     flavour: ClientFlavour,
     redis_client: redis.Redis,
     proxy: Listener,
     producer: leaseq.WorkQueue,
     monkeypatch: pytest.MonkeyPatch,
+    groups: int,
 ) -> None:
     """The lease of what it reads then is over by its own clock; it leases anew."""
     load(redis_client)
-    queue, ran, late = flavour.queue("q", proxy.url), [], 0.0
+    queues = [flavour.queue(name, proxy.url) for name in ("q", "other")[:groups]]
+    ran: list[int] = []
+    late = 0.0
     for io in (sync_concurrency, async_concurrency):
         monkeypatch.setattr(io, "now", lambda: time.monotonic() + late)
-    with background_worker(flavour, queue, lambda item: ran.append(item.attempt), lease_secs=HOUR):
-        blocked(redis_client, 1)
+    with background_worker(flavour, queues, lambda item: ran.append(item.attempt), lease_secs=HOUR):
+        blocked(redis_client, groups)
         proxy.hold_replies_after = 0
         producer.add_item(Item(b"", id="a"))
         servers.wait_until(lambda: producer.stats().leased == 1, TIMEOUT_SECS)

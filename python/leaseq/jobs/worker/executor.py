@@ -13,6 +13,7 @@ from leaseq.callables import awaited
 from leaseq.errors import (
     BadArgumentError,
     BadIdError,
+    BadTypeError,
     OutOfMemoryError,
     ReplyLostError,
     ServerError,
@@ -138,7 +139,7 @@ class Executor:
                 done = await item.queue.complete(
                     item, result=ending.content or None, then=[(queue, following, followed_with(stage))]
                 )
-            except (BadArgumentError, BadIdError, TooLargeError) as error:
+            except (BadArgumentError, BadIdError, BadTypeError, TooLargeError, ValueError) as error:
                 raise DeadLetter(
                     f"the next stage, {stage.job.function}, cannot be enqueued: {error}"
                 ) from error
