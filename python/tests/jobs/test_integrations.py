@@ -38,7 +38,15 @@ extend_program_timeouts()
 app = App()
 AT_ONCE = Backoff(0.001, 0.001)
 
+class FrozenError(Exception):
+    def __setattr__(self, name, value):
+        if name != "__traceback__":  # contextlib sets it
+            raise AttributeError(name)
+        super().__setattr__(name, value)
+
 def fail(what):
+    if what == "frozen":
+        raise FrozenError(what)
     if what != "well":
         raise ValueError(what)
 
@@ -279,6 +287,19 @@ def test_a_job_that_failed_for_good_is_one_issue(
     runs = [each for each in sentry.of_kind("transaction") if each["transaction"] == place]
     assert [each["contexts"]["trace"]["trace_id"] for each in runs] == [trace_id] * 3
     assert Counter(each["contexts"]["trace"]["status"] for each in runs) == {"internal_error": 2, "ok": 1}
+
+
+@pytest.mark.slow
+def test_an_exception_that_takes_no_attributes_is_reported_as_it_is(
+    tmp_path: Path, url: str, sentry: Sentry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DSN", sentry.dsn)
+    (tmp_path / "shop.py").write_text(HEAD + REPORTED)
+    with App(url) as app:
+        app.function("thread").with_options(retries=0).enqueue("frozen")
+    work_off(tmp_path, url)
+    [issue] = sentry.of_kind("event")
+    assert [error["type"] for error in issue["exception"]["values"]] == ["FrozenError"]
 
 
 DJANGO = """

@@ -285,8 +285,8 @@ class App:
         """Decorate a function that takes a `Call` about to be enqueued and returns headers for it, a dict of strings.
 
         It is called by `enqueue`, `enqueue_many` and `chain(...).enqueue`, in the thread or event loop of the caller, once for
-        each job. Headers of the call itself win. A job has at most 16. What it raises, the caller gets, and nothing is enqueued.
-        Jobs of a schedule have no such headers. Raises BadTypeError.
+        each job. A header of the call replaces one of the same name. A job has at most 16 headers. If the function raises, the caller
+        gets the error, and nothing is enqueued. Jobs of a schedule have no such headers. Raises BadTypeError.
         """
         check_source(source)
         self._settings.headers.append(source)

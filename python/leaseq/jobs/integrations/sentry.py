@@ -77,7 +77,7 @@ def _transaction(ctx: Context) -> Iterator[None]:
             try:
                 yield
             except BaseException as error:
-                setattr(error, _SCOPE, scope)
+                error.__dict__[_SCOPE] = scope  # also of an exception that is frozen
                 raise
             span.set_status("ok")
 
