@@ -117,13 +117,15 @@ def _nodes(client: Client, groups: Sequence[str]) -> Iterator[Node]:
         yield _reached(Node(client, address(client), next(iter(known + probe_keys))))
         return
     cluster: Any = client
-    owners = {slot: nodes[0] for slot, nodes in cluster.nodes_manager.slots_cache.items() if nodes}
-    for primary in dict.fromkeys(owners.values()):
+    slots = cluster.nodes_manager.slots_cache
+    owners = {slot: nodes[0].name for slot, nodes in slots.items() if nodes}
+    # By name: a node of an earlier redis-py cannot be hashed.
+    for name, primary in {nodes[0].name: nodes[0] for nodes in slots.values() if nodes}.items():
         anywhere = (QueueKeys(PROBE_QUEUE, f"{PROBE_QUEUE}-{number}") for number in itertools.count())
         keys = next(
             keys
             for keys in itertools.chain(known, anywhere)
-            if owners.get(cluster.keyslot(keys.key("state"))) == primary
+            if owners.get(cluster.keyslot(keys.key("state"))) == name
         )
         yield _reached(Node(cluster.get_redis_connection(primary), f"{primary.host}:{primary.port}", keys))
 
