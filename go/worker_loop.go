@@ -62,11 +62,24 @@ func (w *Worker) prepare(done *bool) error {
 	return err
 }
 
+// giveBack releases items of one lease uncounted. If that fails they come back at their deadline.
+func giveBack(ctx context.Context, items []*LeasedItem) {
+	entries := make([]Release, len(items))
+	for i, each := range items {
+		entries[i] = each.Releasing(Uncounted())
+	}
+	_, _ = items[0].queue.ReleaseAll(ctx, entries)
+}
+
 // leaseOnce leases up to count items and starts their handlers, unless the worker was stopped meanwhile.
 func (w *Worker) leaseOnce(ctx context.Context, count int, timeout time.Duration, places *slots) error {
 	items, err := w.client.LeaseAny(w.stopping, w.nextQueues(), w.settings.duration, Count(count), Wait(timeout))
 	if err != nil || len(items) == 0 {
 		return err
+	}
+	if !items[0].Held() { // this process stood still, and others may have the items by now (LQ-WORK-15)
+		giveBack(ctx, items)
+		return nil
 	}
 	w.reporter.leased(items)
 	for _, each := range items {

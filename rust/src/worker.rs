@@ -14,10 +14,12 @@ use tokio_util::task::TaskTracker;
 use crate::client::Client;
 use crate::completer::Completer;
 use crate::error::{Error, Result};
+use crate::generated::codecs::ReleaseOptions;
 use crate::generated::scripts::MAX_ENTRIES;
 use crate::health::{ServerHealth, is_damaged, is_misconfigured, is_server_away, pause_after};
 use crate::hooks::Reporter;
 use crate::item_run::{HeldItem, ItemRun, Task};
+use crate::leased_item::LeasedItem;
 use crate::presence::{Presence, Status};
 use crate::queue::{Queue, Wait};
 use crate::verdict::HandlerError;
@@ -218,6 +220,11 @@ impl Worker {
         if items.is_empty() {
             return Ok(());
         }
+        if !items[0].is_held() {
+            // this process stood still, and others may have the items by now (LQ-WORK-15)
+            give_back(items).await;
+            return Ok(());
+        }
         shared.reporter.tell(|hooks| hooks.leased(items.len()));
         for item in items {
             let run = Arc::new(ItemRun::new(shared, item));
@@ -239,4 +246,10 @@ fn rotate<T>(queues: &mut [T], turn: usize) {
     if !queues.is_empty() {
         queues.rotate_left(turn % queues.len());
     }
+}
+
+/// Releases items of one lease uncounted. If that fails they come back at their deadline.
+async fn give_back(items: Vec<LeasedItem>) {
+    let entries = items.iter().map(|item| item.releasing().with(ReleaseOptions::new().uncounted())).collect();
+    drop(items[0].queue().release_all(entries).await);
 }

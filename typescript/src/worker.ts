@@ -220,7 +220,14 @@ export class Worker {
       timeout,
       signal: stopping,
     });
-    if (items.length === 0) return;
+    const [first] = items;
+    if (first === undefined) return;
+    if (!first.held) {
+      // This process stood still, and others may have the items by now (LQ-WORK-15).
+      const entries = items.map((item) => ({ ...item.entry, uncounted: true }));
+      await first.queue.release(entries).catch(() => {}); // else they come back at once: their lease is over
+      return;
+    }
     this.#reporter.emit("leased", items);
     // A handler or a hook may stop the worker before it first waits.
     const left: ItemRun[] = [];

@@ -127,12 +127,7 @@ class WorkQueues:
         if reply is None:
             return [], None
         items = _leased(group, reply, lease_secs)
-        without_items = LeaseReply(None, reply.deadline, [], reply.sent_at) if len(groups) == 1 else None
-        if items and concurrency.now() >= reply.sent_at + lease_secs:
-            # this process stood still: others may have them by now
-            items[0].queue.release_items(items, uncounted=True)
-            return [], without_items
-        return items, without_items
+        return items, LeaseReply(None, reply.deadline, [], reply.sent_at) if len(groups) == 1 else None
 
     def _lease_of_several(
         self, groups: Sequence[QueueGroup], count: int, lease_secs: float, wait_until: float | None

@@ -58,8 +58,14 @@ class InFlight:
         self.returns: deque[ReleaseRequest] = deque()
         self.completed_count = 0
 
-    def leased(self, items: Sequence[Item]) -> list[Item]:
-        """Hold items. Return those to run. An item without attempts left becomes a dead letter instead."""
+    def leased(self, items: Sequence[Item], now: float) -> list[Item]:
+        """Hold items. Return those to run. An item without attempts left becomes a dead letter instead.
+
+        If the lease is over, this process stood still, and others may have the items by now: they go back (LQ-WORK-15).
+        """
+        if items and items[0].hold.is_over(now):
+            self.undispatched(items)
+            return []
         if "leased" in self._hooks.overridden:
             self._hooks.emit("leased", items)
         with self._guard:

@@ -58,7 +58,7 @@ def in_flight(*hooks: Hooks, **options: Any) -> InFlight:
 def test_a_hook_hears_how_long_each_handler_took() -> None:
     durations = Durations()
     held = in_flight(durations)
-    items = held.leased([Item(name, "q") for name in "abc"])
+    items = held.leased([Item(name, "q") for name in "abc"], 0.0)
     held.collect(
         [
             (item, None, seconds, "returned", True)
@@ -72,7 +72,7 @@ def test_a_hook_hears_how_long_each_handler_took() -> None:
 def test_a_handler_that_did_not_start_has_not_ended() -> None:
     recorded = RecordingHooks()
     held = in_flight(recorded)
-    gone, withdrawn = held.leased([Item("gone", "q"), Item("withdrawn", "q")])
+    gone, withdrawn = held.leased([Item("gone", "q"), Item("withdrawn", "q")], 0.0)
     gone.hold.lost = True
     held.collect([(gone, None, 0.0, "gone", True), (withdrawn, None, 0.0, "withdrawn", True)], 0.0)
     assert recorded.of("ended") == []
@@ -92,7 +92,7 @@ def test_hooks_hear_where_each_item_went_and_when_it_comes_again() -> None:
         "last": ValueError("never"),
         "lost": ValueError("late"),
     }
-    items = held.leased([Item(name, "q") for name in failures])
+    items = held.leased([Item(name, "q") for name in failures], 0.0)
     held.collect([(item, failures[item.id], 1.0, "raised", True) for item in items], 0.0)
     requests = held.next_returns()
     held.returned(requests, ["delayed", "delayed", "delayed", "dead", "dead", "lost"])
@@ -110,7 +110,7 @@ def test_an_item_whose_answer_was_lost_once_is_lost_where_a_later_call_says_so()
     """That a false is no loss is known of the items of the call whose answer was lost, and of no others."""
     recorded = RecordingHooks()
     held = in_flight(recorded)
-    unsure, other = held.leased([Item("unsure", "q"), Item("other", "q")])
+    unsure, other = held.leased([Item("unsure", "q"), Item("other", "q")], 0.0)
     held.collect([(item, None, 1.0, "returned", True) for item in (unsure, other)], 0.0)
     held.completions.popleft()
     held.completions.popleft()
@@ -125,7 +125,7 @@ def test_an_item_whose_answer_was_lost_once_is_lost_where_a_later_call_says_so()
 def test_one_call_completes_no_more_than_it_carries() -> None:
     held = in_flight()
     queue, other = "q", "other"
-    items = held.leased([*(Item(str(number), queue) for number in range(3)), Item("3", other)])
+    items = held.leased([*(Item(str(number), queue) for number in range(3)), Item("3", other)], 0.0)
     for item in items[:3]:
         item.result = b"x" * (flows.CHUNK_BYTES // 2)
     held.collect([(item, None, 1.0, "returned", True) for item in items], 0.0)
@@ -135,7 +135,7 @@ def test_one_call_completes_no_more_than_it_carries() -> None:
 @pytest.mark.parametrize("kind", ["completions", "returns"])
 def test_one_call_reports_256_of_one_queue(kind: str) -> None:
     held = in_flight()
-    items = held.leased([Item(str(number), "q") for number in range(300)])
+    items = held.leased([Item(str(number), "q") for number in range(300)], 0.0)
     error = None if kind == "completions" else Release("no")
     end: Any = "raised" if error else "returned"
     held.collect([(item, error, 1.0, end, True) for item in items], 0.0)
@@ -146,7 +146,7 @@ def test_one_call_reports_256_of_one_queue(kind: str) -> None:
 def test_work_that_is_done_in_a_thread_past_its_time_counts() -> None:
     recorded = RecordingHooks()
     held = in_flight(recorded)
-    (item,) = held.leased([Item("a", "q")])
+    (item,) = held.leased([Item("a", "q")], 0.0)
     held.collect([(item, None, 5.0, "late", False)], 0.0)
     (request,) = held.next_returns()
     assert (request.delay, request.error) == (7.0, "TimeoutError: took longer than 5 seconds")

@@ -265,7 +265,7 @@ class WorkerLoop:
     def _leased(self, items: list[LeasedItem], fetch_count: int) -> None:
         self._dry = len(items) < fetch_count
         if items:
-            self._to_begin.append(self.in_flight.leased(items))
+            self._to_begin.append(self.in_flight.leased(items, concurrency.now()))
 
     async def _begin_first(self) -> None:
         """Hand out what was leased."""
@@ -285,7 +285,7 @@ class WorkerLoop:
         if self.stopping or self._settings.at_most_once:
             self._deliveries.append(Delivery(items, requested, dispatched=None))
         else:
-            dispatched = self.in_flight.leased(items)
+            dispatched = self.in_flight.leased(items, concurrency.now())
             self._deliveries.append(Delivery(items, requested, dispatched))  # before a handler can end
             self._pool.put(dispatched)
         self._delivering = False
