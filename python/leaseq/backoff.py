@@ -19,14 +19,14 @@ logger = logging.getLogger("leaseq.worker")
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Delays between attempts. The first is `first` seconds; each failure doubles it, up to `last`.
+    """Delays between attempts. The first is `first` seconds; each failure doubles the delay, up to `last` seconds.
 
     Each delay is shortened at random by up to half, so that items that failed together do not come back together. If
-    `first` is longer than `last`, it is the limit. Both are seconds, a timedelta, or text such as "5m".
+    `first` is longer than `last`, all delays are `first`. Both are seconds, a timedelta, or text such as "5m", up to 10 years.
 
     Attributes:
-        first: seconds after the first attempt, before the random part is taken off.
-        last: the most seconds, if it is not less than `first`.
+        first: seconds after the first attempt, before the random part is subtracted.
+        last: the longest delay in seconds, before the random part is subtracted.
 
     Raises BadTypeError, BadArgumentError.
     """
@@ -81,7 +81,11 @@ Policy: TypeAlias = Backoff | Delays | DelayFunction
 AnyBackoff: TypeAlias = (
     Backoff | Duration | str | Sequence[Duration | str] | Callable[[int], float] | Callable[[int], Duration]
 )
-"""Values of the option `backoff`: a Backoff, a fixed delay, a list of delays, or a function of the number of the attempt."""
+"""Values of the option `backoff`: a Backoff, a fixed delay, a list of delays whose last one repeats, or a function.
+
+The function takes the number of the attempt that failed (1 for the first) and returns a delay. Delays are seconds, a
+timedelta, or text such as "5m".
+"""
 
 
 def as_policy(given: AnyBackoff) -> Policy:

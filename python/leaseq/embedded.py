@@ -44,9 +44,9 @@ class EmbeddedServer:
     other processes then get connection errors; the next call of `embedded` starts it again, with its data.
 
     Attributes:
-        url: where it listens, as redis-py takes it (`unix://...`).
-        dir: its folder.
-        started: whether this process started it, rather than joined it.
+        url (str): the URL of the server (`unix://...`), for `WorkQueue` and redis-py.
+        dir (Path): the folder of the server.
+        started (bool): true if this process started the server, false if it joined a running server.
     """
 
     def __init__(self, shared: "_Shared") -> None:
@@ -79,10 +79,10 @@ def embedded(folder: str | os.PathLike[str]) -> EmbeddedServer:
     Blocks until the server answers, typically 50 ms. May be called from any thread; the result is a context manager.
 
     Args:
-        folder: where the data lives; created if missing.
+        folder: the folder of the data; created if missing.
 
     Returns:
-        A handle to the server, to be closed.
+        A handle to the server. Close it.
 
     Raises:
         EmbeddedServerError: there is no server program, or it does not start within 30 s.

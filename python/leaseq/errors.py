@@ -71,10 +71,10 @@ _NOT_RUN = (
 
 
 class QueueFullError(LeaseqError):
-    """The queue holds as many items as `configure` allows; `add_item_when_room` waits until it does not.
+    """The queue holds as many items as `configure` allows; `add_item_when_room` waits until there is room.
 
-    `answers` has an answer for each item that was sent: true, false (its id exists) or None (no room). That is the whole
-    truth, and `definite` is true: those with true were added, those with None were not.
+    `answers` has an answer for each item that was sent: true (added), false (its id exists) or None (no room, not added).
+    `definite` is true.
     """
 
     code = "LEASEQ_FULL"
@@ -89,11 +89,11 @@ class BadTypeError(LeaseqError, TypeError):
 
 
 class NoServerError(LeaseqError, ValueError):
-    """No server was named."""
+    """No server was given, and $REDIS_URL is not set."""
 
 
 class QueueClosedError(LeaseqError):
-    """The queue object was closed."""
+    """The queue object was closed, before or during the call."""
 
 
 class ServerError(LeaseqError):
@@ -112,17 +112,17 @@ class NoScriptsError(ServerError):
 
 
 class UnavailableError(LeaseqError):
-    """The server could not be reached. The call was not sent."""
+    """The server could not be reached, is starting, or takes no further connection. The call was not run."""
 
 
 class ReplyLostError(LeaseqError):
-    """The connection broke after the call was sent: it may or may not have taken effect (LQ-ERROR-4)."""
+    """The connection broke, or no reply came in time, after the call was sent: it may have taken effect (LQ-ERROR-4)."""
 
     definite = False
 
 
 class EmbeddedServerError(LeaseqError):
-    """The embedded server cannot be started or joined; the message names the ways out."""
+    """The embedded server cannot be started or joined; the message says what to do."""
 
 
 _MILLISECONDS: Final = re.compile(

@@ -19,17 +19,17 @@ MAX_ID_BYTES = 256
 class Item:
     """An id and data, to be added to a queue.
 
-    `data` is bytes or anything like it; a str is encoded as UTF-8. `id` is 1 to 256 bytes of UTF-8 without NUL and
+    `data` is bytes, bytearray or memoryview; a str is encoded as UTF-8. `id` is 1 to 256 bytes of UTF-8 without NUL and
     defaults to a random UUID; the server checks it when the item is added (LQ-ITEM-1).
 
-    `headers` (at most 16, of str; names of 1 to 100 letters, digits or `_ . -`) and `content_type` travel beside the
-    data, for example a trace context; together they have 4096 bytes.
+    `headers` (at most 16, str to str; names of 1 to 100 letters, digits or `_ . -`) and `content_type` are stored beside
+    the data and returned with each lease, for example a trace context; together they have at most 4096 bytes.
 
     Attributes:
         id: 1 to 256 bytes of UTF-8, without NUL.
-        data: may be empty.
+        data: the bytes that a worker gets; may be empty.
         headers: empty if it has none.
-        content_type: what the data are; None if it has none.
+        content_type: the format of the data, such as "text/plain"; None if it was not given.
 
     Raises BadTypeError, BadArgumentError, BadIdError.
     """
@@ -64,9 +64,9 @@ class Item:
         headers: Mapping[str, str] | None = None,
         content_type: str | None = None,
     ) -> Self:
-        """Return an item whose data is `value` as JSON, without spaces and in UTF-8, as JavaScript's JSON.stringify writes it.
+        """Return an item whose data is `value` as JSON, in UTF-8 and without spaces between its parts.
 
-        Raises BadArgumentError for values that JSON cannot hold.
+        Raises BadArgumentError for values that JSON cannot hold, such as NaN. Other errors are those of Item.
         """
         try:
             text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
@@ -77,9 +77,9 @@ class Item:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """Return an item from `{"data": ..., "id": ..., "headers": ..., "content_type": ...}`. All but data may be missing.
+        """Return an item from `{"data": ..., "id": ..., "headers": ..., "content_type": ...}`. Only data is required.
 
-        Raises BadArgumentError.
+        Raises BadArgumentError for other keys or without data. Other errors are those of Item.
         """
         given: Any = fields
         if not isinstance(given, Mapping) or "data" not in given or set(given) - _FIELDS:
@@ -90,7 +90,10 @@ class Item:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Return an item from a JSON object with the members that `from_dict` takes. Raises BadArgumentError."""
+        """Return an item from a JSON object with the members that `from_dict` takes.
+
+        Raises BadArgumentError for text that is not JSON, and the errors of `from_dict`.
+        """
         try:
             fields = json.loads(text)
         except (TypeError, ValueError, RecursionError) as error:
@@ -98,7 +101,7 @@ class Item:
         return cls.from_dict(fields)
 
     def data_json(self) -> Any:
-        """Return the data, decoded from JSON. Raises BadArgumentError if they are not JSON."""
+        """Return the data, decoded from JSON. Raises BadArgumentError if it is not JSON."""
         try:
             return json.loads(self.data)
         except (ValueError, RecursionError) as error:
@@ -193,8 +196,8 @@ class LeasedItemBase(Item):
 
     Attributes:
         token: the number of this lease, greater than that of every earlier lease of the queue: a fencing token.
-        attempt: how many times the item has been leased since it was added or revived, with this lease.
-        keep: for how many seconds its outcome is kept; 0 for none.
+        attempt: the number of leases since the item was added or revived, including this one; 1 for the first.
+        keep: seconds for which its outcome is kept after its end; 0: it is not kept.
         hold: how this process holds it, for the code that extends and ends leases; read `deadline` and `lost`.
     """
 
@@ -222,7 +225,7 @@ class LeasedItemBase(Item):
 
     @property
     def deadline(self) -> float:
-        """The end of the lease: seconds since 1970 on the server's clock, as the last reply reported it."""
+        """The end of the lease, in seconds since 1970 on the server's clock, as of the last reply."""
         return self.hold.deadline
 
     @property
@@ -232,9 +235,10 @@ class LeasedItemBase(Item):
 
     @property
     def result(self) -> bytes | None:
-        """The result that `complete` keeps, unless the call has another: set it to bytes or str (as UTF-8).
+        """The result for `complete`, unless that call has another: set it to bytes or str (as UTF-8).
 
-        It is kept if the item was added with `keep`, or the call that completes it has `keep`. Raises BadTypeError, BadArgumentError.
+        The server keeps it only if the item was added with `keep`, or the call that completes it has `keep`. Setting it
+        raises BadTypeError, BadArgumentError.
         """
         return self._result
 
@@ -245,8 +249,8 @@ class LeasedItemBase(Item):
     def derived_id(self, step: str | int) -> str:
         """Return an id for a follow-up of this item.
 
-        It is the same whenever the item runs again, so the follow-up is added once. It is `id/step`, with the SHA-256
-        of the id in its place if that would be longer than an id may be. Raises BadTypeError.
+        The id is the same whenever the item runs again, so the follow-up is added once: `id/step`, or, if that is longer
+        than 256 bytes, the SHA-256 of the id in hexadecimal, `/` and `step`. Raises BadTypeError.
         """
         return derived_id(self.id, step)
 

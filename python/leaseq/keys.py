@@ -14,11 +14,11 @@ REGISTRY = "leaseq:queues"
 
 
 class RegisteredQueue(NamedTuple):
-    """A queue as the registry has it.
+    """A queue that clients have registered.
 
     Attributes:
-        name: its name.
-        group: its group.
+        name: the name of the queue.
+        group: the group of the queue, as for `WorkQueue`.
     """
 
     name: str

@@ -27,43 +27,43 @@ REPAIRS: Final = _scripts.REPAIRS
 """The kinds of damage that a deep clean counts."""
 
 OutcomeState = Literal["result", "failure", "delayed", "ready", "leased", "dead", "none", "absent"]
-"""An outcome, or the state of an item that has none."""
+"""The kind of an outcome, or the state of an item that has none."""
 
 Released = Literal["ready", "delayed", "dead", "lost"]
-"""The place of a released item; "lost" if the lease was no longer current."""
+"""The new state of a released item; "lost" if the lease was no longer current."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """Counts of one queue at one moment, its cumulative counters and its limits. Times are seconds, sizes bytes.
+    """Counts of one queue at one moment, its cumulative counters and its limits. Times are in seconds, sizes in bytes.
 
     Attributes:
         now: the server's time, in seconds since 1970.
         items: items in any state.
         ready: items that can be leased now.
-        delayed: items that wait for their time, with those that are due and not promoted yet.
-        leased: items with a lease, with those whose lease has expired and is not reclaimed yet.
+        delayed: items that wait for their time, including those that are due and not made ready yet.
+        leased: items with a lease, including those whose lease has expired and is not reclaimed yet.
         dead: dead letters.
-        kept: outcomes that are kept, with those that are over and that `light_clean` has not deleted yet.
+        kept: outcomes that are kept, including expired ones that `light_clean` has not removed yet.
         overdue: leased items whose lease has expired.
         due: delayed items whose time has come.
-        waited: seconds that the next ready item has waited; 0 without one.
+        waited: seconds for which the next ready item has been ready; 0 without one.
         added: items ever added.
         leases: leases ever given.
         completed: items ever completed.
         promoted: delayed items that became ready.
-        reclaimed: leases that ended after their deadline, with those whose item then died.
-        released: leases that were given back.
-        died: items that became dead.
+        reclaimed: leases that ended by their deadline, including those whose item then died.
+        released: leases that were given back, including those whose item then died.
+        died: items that became dead letters.
         expired: items that were deleted because no worker leased them in time.
         revived: dead items that were made ready again.
         purged: dead items that were deleted.
         removed: items that were removed.
-        dropped: ids without data that `deep_clean` deleted.
-        largest: no item has longer data, in bytes; 4294967295 if that is not known.
+        dropped: ids without data (damage) that `lease` or `deep_clean` deleted.
+        largest: an upper limit of the length of any item's data, in bytes; 4294967295 if it is not known.
         max_data: the longest data that an item may have, in bytes.
-        max_items: the most items that the queue holds, without dead ones; 0 without a limit.
-        max_attempts: leases after which an item dies, unless it has its own limit; 0 without a limit.
+        max_items: the most items that the queue holds, not counting dead ones; 0: no limit.
+        max_attempts: leases after which an item becomes a dead letter, unless it has its own limit; 0: no limit.
         paused: true while the queue is paused.
     """
 
@@ -97,25 +97,25 @@ class QueueStats:
 
     @property
     def unplaced(self) -> int:
-        """The number of items in no state; below 0: of those in several. A deep clean repairs both."""
+        """The number of items in no state; below 0, the number of those in several. `deep_clean` repairs both."""
         return self.items - self.ready - self.delayed - self.leased - self.dead
 
 
 @dataclass(frozen=True, slots=True)
 class ItemInfo:
-    """An item without its data. Times are seconds since 1970.
+    """An item without its data. Times are seconds since 1970. If the state is "absent", the numbers are 0.
 
     Attributes:
         id: the id that was asked for.
         state: its state.
         time: when it became ready, is due (delayed), when its lease ends (leased) or when it died.
-        attempt: how many times it has been leased.
+        attempt: the number of leases since it was added or revived, without uncounted ones.
         token: the token of its last lease; 0 before the first.
         created: when it was added.
         size: the length of its data, in bytes.
         priority: -7 to 7, higher first.
-        max_attempts: leases after which it dies, by its own limit or the queue's; 0 without a limit.
-        keep: for how many seconds its outcome is kept; 0 for none.
+        max_attempts: leases after which it becomes a dead letter, by its own limit or the queue's; 0: no limit.
+        keep: seconds for which its outcome is kept after its end; 0: it is not kept.
         expires: when it is deleted, or dies, if it is not leased before; 0 if it does not expire.
         error: the last error; "" without one.
     """
@@ -147,9 +147,9 @@ class Outcome:
         state: "result" or "failure"; without an outcome the state of the item, or "absent".
         created: when the item was added: seconds since 1970.
         ended: when it was completed or died: seconds since 1970; 0 before.
-        attempt: how many times it had been leased.
-        keep: for how many seconds an item that is still there will keep its outcome; 0 for none.
-        content: the result, or the text of the error; empty without an outcome.
+        attempt: the number of leases that it had.
+        keep: seconds for which the outcome of an item that is still there will be kept; 0: not at all, or it is gone.
+        content: the result, or the text of the error in UTF-8; empty without an outcome.
     """
 
     id: str
@@ -172,13 +172,13 @@ class Outcome:
 
     @property
     def error(self) -> str | None:
-        """The text of the error, for a failure."""
+        """The text of the error of a failure, else None."""
         return self.content.decode(errors="replace") if self.state == "failure" else None
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The answer of a call that completes an item and adds follow-ups: true if this call completed the item.
+    """The answer to a call that completes an item and adds follow-ups. Its truth value is `completed`.
 
     Attributes:
         completed: true if this call completed the item.
@@ -195,7 +195,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class ListedItem:
-    """One entry of a list.
+    """One entry of a `Page`.
 
     Attributes:
         id: the id of the item.
@@ -209,10 +209,10 @@ class ListedItem:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a list by state.
+    """One page of `list_items`.
 
     Attributes:
-        total: how many items are in the state, on all pages.
+        total: the number of entries in the state, on all pages.
         items: the entries of this page.
     """
 
@@ -229,8 +229,8 @@ class LightClean:
         reclaimed: expired leases whose items became ready.
         died: items that died, because their attempts are used up or because they expired.
         expired: items that were deleted because no worker leased them in time.
-        pruned: ids whose outcome was over, deleted from the list of what is kept.
-        wait: seconds until the next of these is due; None for never.
+        pruned: expired outcomes whose ids were removed from the "kept" list.
+        wait: seconds until the next item, lease or outcome is due; None: nothing will be.
     """
 
     promoted: int = 0
@@ -241,7 +241,7 @@ class LightClean:
     wait: float | None = field(default=None, compare=False)
 
     def plus(self, other: "LightClean") -> "LightClean":
-        """Return the sum of both. `wait` is that of `other`, which came later."""
+        """Return the sum of both. `wait` is that of `other`, the later one."""
         counts = {name: count + getattr(other, name) for name, count in self.counts.items()}
         return LightClean(**counts, wait=other.wait)
 
@@ -261,7 +261,7 @@ class DeepClean:
     """The repairs of a deep clean, or of a dry run (LQ-DEEP-1).
 
     Attributes:
-        repairs: how many repairs, by kind of damage.
+        repairs: the number of repairs, by kind of damage.
     """
 
     repairs: dict[str, int] = field(default_factory=dict)

@@ -58,16 +58,16 @@ class QueueGroup:
 
 
 class WorkQueues:
-    """Several queues to lease from. The first with an item returns it, in the order given.
+    """Several queues to lease from, in the order given: a call leases from the first that has an item.
 
     With `fair` each call starts with another queue, so that a queue that is never empty does not block the others. To add,
-    complete, extend or release, use the queue of the item: `item.queue.complete(item)`, or `with item:`.
+    complete, extend or release, use the queue of the item: `item.queue.complete(item)`, or `async with item:`.
 
-    One call leases from up to 16 queues of one group on one server (give them the same `group=`), and one connection waits
-    for them. Others take a call and a connection each, so list the queues of a group together. You close the queues: if one
-    is closed, all waits end, and a call that reaches it raises QueueClosedError.
+    One call leases from up to 16 queues of one group on one server (create them with the same `group`), and one connection
+    waits for them. Each further group or server takes another call and connection, so list the queues of a group together.
+    Close the queues yourself: if one is closed, all waits end, and a call that reaches it raises QueueClosedError.
 
-    Raises BadTypeError, BadArgumentError.
+    Raises BadTypeError for anything but queues of this kind, BadArgumentError for none or for a queue given twice.
     """
 
     def __init__(self, queues: Iterable[WorkQueue], *, fair: bool = False) -> None:
@@ -154,7 +154,10 @@ class WorkQueues:
     async def items(
         self, lease_secs: Duration = 30, *, timeout: Duration | None = 0
     ) -> AsyncIterator[LeasedItem]:
-        """Lease one item after the other. End when there is none in any queue for `timeout` seconds (0 or None: never)."""
+        """Lease one item after the other, each for `lease_secs` seconds.
+
+        Ends if there is none in any queue for `timeout` seconds (0 or None: never).
+        """
         while item := await self.lease(lease_secs, timeout=timeout):
             yield item
 

@@ -38,9 +38,10 @@ class QueueAdmin(NamedQueue):
         self.heartbeater = Heartbeater(self.executor, self.keys)
 
     async def close(self) -> None:
-        """Close the queue: waiting calls raise QueueClosedError, and so does every later call. Held items stay held.
+        """Close the queue: waiting calls raise QueueClosedError, and so does every later call.
 
-        If it is interrupted, as by a time limit, call it again: it does the rest.
+        Items that you hold stay leased until their deadlines. If the call is interrupted, for example by a time limit,
+        repeat it to close the rest.
         """
         await self.heartbeater.end()
         await self.executor.close()
@@ -80,13 +81,13 @@ class QueueAdmin(NamedQueue):
     async def queue_len(self) -> int:
         """Return the number of items that wait: ready and delayed.
 
-        With `processing` these are all items except dead ones.
+        Together with `processing` these are all items except dead ones.
         """
         stats = await self.stats()
         return stats.ready + stats.delayed
 
     async def processing(self) -> int:
-        """Return the number of leased items, with those whose lease has expired and is not reclaimed yet."""
+        """Return the number of leased items, including those whose lease has expired and is not reclaimed yet."""
         return (await self.stats()).leased
 
     async def stats(self) -> QueueStats:
@@ -107,9 +108,10 @@ class QueueAdmin(NamedQueue):
     async def list_items(
         self, state: ListState, *, offset: int = 0, limit: int = 100, backward: bool = False
     ) -> Page:
-        """Return one page of the items in a state, next first, or last first with `backward`; `limit` is 1..256.
+        """Return one page of the items in a state: "ready", "delayed", "leased" or "dead"; or of the "kept" outcomes.
 
-        "kept" lists the ids whose outcome is kept. The first to end is next.
+        Skips `offset` entries and has up to `limit` (1..256). Ready items are in the order in which they will be leased,
+        others by their `time`, the earliest first; `backward` reverses that. Raises BadArgumentError, BadTypeError.
         """
         return await self.executor.run(
             commands.list_items(self.keys, state, offset, limit, backward=backward)
@@ -118,9 +120,10 @@ class QueueAdmin(NamedQueue):
     async def dead_letters(
         self, *, offset: int = 0, limit: int = 100, backward: bool = False
     ) -> list[ItemInfo]:
-        """Return one page of the dead items, with attempts, times and last errors; `limit` is 1..256.
+        """Return one page of the dead items, with attempts, times and last errors.
 
-        The item that died first is first, or last with `backward`.
+        The item that died first comes first; `backward` reverses that. Skips `offset` items and has up to `limit`
+        (1..256). Raises BadArgumentError, BadTypeError.
         """
         page = await self.list_items("dead", offset=offset, limit=limit, backward=backward)
         infos = await self.inspect_items([entry.id for entry in page.items])
@@ -137,7 +140,7 @@ class QueueAdmin(NamedQueue):
     async def revive_all(self, matching: str | None = None) -> int:
         """Make all dead items ready again, or those whose last error contains `matching`. Return their number.
 
-        Works page by page; items that die meanwhile stay dead. Safe to repeat.
+        Works page by page; items that die meanwhile stay dead. Safe to repeat. Raises BadTypeError.
         """
         if matching is not None and not isinstance(matching, str):
             raise BadTypeError(f"matching must be a str, not {type(matching).__name__}")
@@ -150,9 +153,9 @@ class QueueAdmin(NamedQueue):
         return await remove_listed(partial(self.list_items, "dead"), revive, (await self.stats()).now)
 
     async def purge(self, item_id: str, *, older_than: Duration = 0) -> bool:
-        """Delete an item that has been dead for at least `older_than` seconds. Return false if there is none.
+        """Delete an item that has been dead for at least `older_than` seconds. Return false if it has not.
 
-        Safe to repeat.
+        Safe to repeat. A kept failure stays until its time.
         """
         return (await self.purge_items([item_id], older_than=older_than))[0]
 
@@ -164,10 +167,10 @@ class QueueAdmin(NamedQueue):
         return await self._of_each(ids, partial(commands.purge, older_than=older_than))
 
     async def purge_all(self, older_than: Duration = 0, *, keep_newest: int = 0) -> int:
-        """Delete all items that have been dead for at least `older_than` seconds, but the `keep_newest` that died last.
+        """Delete all items that have been dead for at least `older_than` seconds, except the `keep_newest` last to die.
 
-        Return their number. Works page by page; items that die meanwhile stay, and so do those that died at the same moment as
-        the oldest that is kept. Safe to repeat. Raises BadArgumentError, BadTypeError.
+        Returns their number. Works page by page; items that die meanwhile stay, and so do those that died at the same
+        moment as the oldest that is kept. Safe to repeat. Raises BadArgumentError, BadTypeError.
         """
         age = seconds(older_than, "older_than")
         if age < 0:
@@ -192,7 +195,7 @@ class QueueAdmin(NamedQueue):
     async def remove(self, item_id: str) -> State:
         """Remove an item in any state. Return the state that it was in; "absent" if there was none.
 
-        A worker that holds the item learns it at its next call: `extend` and `complete` return false.
+        A worker that holds the item finds out at its next call: `extend` and `complete` return false. An outcome stays.
         """
         return (await self.remove_items([item_id]))[0]
 
@@ -201,9 +204,9 @@ class QueueAdmin(NamedQueue):
         return await self._of_each(ids, commands.remove)
 
     async def light_clean(self) -> LightClean:
-        """Requeue items whose lease expired, promote due items, and end items and outcomes whose time is over.
+        """Requeue items whose lease expired, promote due items, and end expired items and outcomes. Return the counts.
 
-        Return the counts. Works in bounded steps. Safe to repeat, at any time.
+        Works in steps of up to 256 of each. Safe to repeat, at any time.
         """
         done = LightClean()
         while True:
@@ -216,7 +219,8 @@ class QueueAdmin(NamedQueue):
     async def deep_clean(self, *, dry_run: bool = False) -> DeepClean:
         """Look through the whole queue for damage and repair it, page by page, while traffic runs (LQ-DEEP-1).
 
-        Returns the repairs by kind. With `dry_run` nothing is written: they are those that would be made.
+        Returns the number of repairs by kind of damage. With `dry_run` nothing is written: it counts the repairs that it
+        would make.
         """
         done = DeepClean()
         cursor = "0"
@@ -249,10 +253,10 @@ class QueueAdmin(NamedQueue):
     ) -> None:
         """Set limits for all clients of the queue. Settings that are not given stay, and so do the items in the queue.
 
-        `max_data` is the most bytes of an item's data (1 to 512 MiB; 1 MiB until it is set). `max_items` is the most
-        items that the queue holds, without dead ones (0: no limit); when they are reached, `add_item` raises
-        QueueFullError. `max_attempts` is the number of leases after which an item becomes a dead letter, unless it
-        has another limit (0: never).
+        `max_data` is the most bytes of an item's data (1 byte to 512 MiB; 1 MiB until it is set). `max_items` is the most
+        items that the queue holds, not counting dead ones (0: no limit); when it is reached, `add_item` raises
+        QueueFullError. `max_attempts` is the number of leases after which an item becomes a dead letter, unless the item
+        was added with another limit (0: never). Raises BadArgumentError, also without any setting, and BadTypeError.
         """
         command = commands.configure(
             self.keys, max_data=max_data, max_items=max_items, max_attempts=max_attempts

@@ -33,15 +33,15 @@ INTERRUPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.Cancelled
 class LeasedItem(LeasedItemBase):
     """An item that this process has leased.
 
-    In a `with` block its lease is extended in the background, and the item is completed at the end of the block, with
-    `result`. If the block raises an exception of any type, the item is released with exponential backoff, the
-    exception is kept as its last error, and the exception goes on. An interruption (KeyboardInterrupt, SystemExit,
-    GeneratorExit) releases the item at once and uncounted. If the block completed or released the item
-    itself, nothing more is done.
+    In the block of `with item:` its lease is extended in the background, and the item is completed with `result` at
+    the end of the block. If the block raises an exception of any type, the item is released with exponential backoff (0.5 to 300 s),
+    the text of the exception is kept as its last error, and the exception is raised again. An interruption
+    (KeyboardInterrupt, SystemExit, GeneratorExit) releases the item at once, and the attempt does not
+    count. If the block completed or released the item itself, nothing more is done.
 
-    The lease is lost when another worker took over, or the item was removed; then `lost` is true. In asyncio, the
-    task is cancelled where it waits inside the block, and the block ends without an exception. A thread cannot be
-    cancelled: check `lost` in work that takes long.
+    The lease is lost if another worker leased the item after the deadline or completed it, or if it was removed; then
+    `lost` is true. In asyncio, the task is cancelled where it waits inside the block, and the block ends without an
+    exception. A thread cannot be cancelled: check `lost` in work that takes long.
 
     Attributes:
         queue: the queue that it was leased from.
@@ -111,13 +111,14 @@ class LeasedItem(LeasedItemBase):
 class WorkQueue(QueueAdmin):
     """A queue on a Redis or Valkey server. Threads may share one object; close it, or use it as a context manager.
 
-    `server` is a URL (redis://, rediss://, unix://, redis+sentinel://HOSTS/SERVICE, redis+cluster://HOSTS, or
-    embedded:DIR for a server in a folder) or a redis client (single, Sentinel, Cluster); without
-    one, $REDIS_URL. A client is not closed, and its retries are not used. `group` decides the hash slot and defaults to
-    the name; queues that hand items to each other share a group.
+    `name` and `group` are 1 to 100 letters, digits or `_ . -`. `group` decides the hash slot and defaults to the name;
+    queues that hand items to each other share a group. `server` is a URL (redis://, rediss://, unix://,
+    redis+sentinel://HOSTS/SERVICE, redis+cluster://HOSTS, or embedded:DIR for a server in a folder) or a
+    redis client (single, Sentinel, Cluster); None: $REDIS_URL. A client is not closed, and its retries are not used.
 
-    Raises BadNameError, BadTypeError, NoServerError at once; every call raises the errors of `leaseq.errors`, whose
-    `definite` is false if the call may have taken effect.
+    Raises BadNameError, BadTypeError, BadArgumentError, NoServerError at once; EmbeddedServerError, UnavailableError or
+    AccessDeniedError too if it starts or asks a server (embedded, cluster). Every call raises the errors of
+    `leaseq.errors`, whose `definite` is false if the call may have taken effect.
     """
 
     def add_item(
@@ -135,21 +136,22 @@ class WorkQueue(QueueAdmin):
     ) -> bool:
         """Add an item. Return true if it was added, or false if its id exists: then nothing changes (LQ-ADD-1).
 
-        It can be leased at once, or after `delay` seconds, or at `not_before` (seconds since 1970 or a datetime,
-        compared with the server's clock). `priority` is -7..7, higher first. After `max_attempts` leases it becomes a
-        dead letter instead of being requeued; 0: never; None: as the queue is configured. If it was not leased after
-        `expires_in` seconds, it is deleted, or with `dead_on_expiry` becomes a dead letter. With `keep` its outcome
-        (a result, or the error that it died of) is kept for `keep` seconds: see `outcome`. An outcome of an earlier
-        item with this id is deleted.
+        It can be leased at once, or after `delay` seconds, or from `not_before` on (seconds since 1970 or a datetime with
+        a time zone, compared with the server's clock; not together with `delay`). `priority` is -7..7, higher first.
+        After `max_attempts` leases it becomes a dead letter instead of being requeued; 0: never; None: as the queue is
+        configured. If no worker leases it within `expires_in` seconds, it is deleted, or with `dead_on_expiry` becomes a
+        dead letter. With `keep` its outcome (a result, or the error that it died of) is kept for `keep` seconds from its
+        end: see `outcome`. An outcome of an earlier item with this id is deleted.
 
-        Raises QueueFullError when the queue holds as many items as `configure` allows; `add_item_when_room` waits.
-        Raises TooLargeError for too much data or too long headers. Not safe to repeat after ReplyLostError: the item
-        may have been completed in between, and then runs again.
+        Raises QueueFullError if the queue holds as many items as `configure` allows (`add_item_when_room` waits),
+        TooLargeError for too much data or too long headers, BadIdError, BadArgumentError, BadTypeError,
+        OutOfMemoryError. Not safe to repeat after ReplyLostError: the item may have been completed in between, and then
+        runs again.
 
-        With `pipe`, a redis-py pipeline, the call is only queued there (also inside MULTI) and returns false. The
-        pipeline returns the time of creation, or 0 if the id existed, or -1 if the queue was full. Its retries
-        (redis-py's default) may send the add twice, and an item that was completed in between runs again: use a
-        client with Retry(NoBackoff(), 0), or make items safe to run twice.
+        With `pipe`, a pipeline of a redis client, the call is only queued there (also inside MULTI) and returns
+        false. The pipeline returns the time of creation in microseconds since 1970, or 0 if the id existed, or -1 if the
+        queue was full. Its retries (redis-py's default) may send the add twice, and an item that was completed in between
+        runs again: use a client with Retry(NoBackoff(), 0), or make items safe to run twice.
         """
         options = commands.add_options(
             delay=delay,
@@ -174,10 +176,10 @@ class WorkQueue(QueueAdmin):
     ) -> list[bool]:
         """Add many items. Return for each, in order, true if it was added or false if its id exists.
 
-        Up to 256 items go in one call; for the options see `add_item`. If a call fails, `answers` of the error has
-        the answers of the calls before it. If a call finds no room for some of its items, QueueFullError is raised
-        after it; its `answers` include that call, with None for each item without room. For `pipe` see `add_item`,
-        also about retries.
+        The options are those of `add_item` and apply to every item. Up to 256 items go in one call. If a call fails,
+        `answers` of the error has the answers of the calls before it. If there is no room for some items of a call,
+        QueueFullError is raised after it; its `answers` include that call, with None for each item without room. With
+        `pipe` (see `add_item`, also about retries) the calls are only queued, and the list is empty.
         """
         chosen = commands.add_options(**options)
         chunks = flows.chunks(flows.require_iterable(items, "items"), flows.data_size)
@@ -195,7 +197,7 @@ class WorkQueue(QueueAdmin):
 
         Waits up to `timeout` seconds (0: not at all; None: without limit). Returns true if the item was added, or
         false if its id exists, which needs no room. Raises QueueFullError if there is still no room after that time.
-        Otherwise as `add_item`.
+        Options and other errors are those of `add_item`.
         """
         chosen = commands.add_options(**options)
         return (self._add_when_room([item], chosen, deadline_after(timeout, concurrency.now)))[0]
@@ -205,9 +207,9 @@ class WorkQueue(QueueAdmin):
     ) -> list[bool]:
         """Add many items, as `add_items`, and wait for room as `add_item_when_room`.
 
-        `timeout` is for all items together. Each is added once, as soon as there is room for it (LQ-ROOM-2). If the
-        time is over, QueueFullError is raised. Its `answers` have the items tried so far: true, false (its id
-        exists), or None for no room.
+        `timeout` is for all items together. Each is added once, as soon as there is room for it (LQ-ROOM-2). When the
+        time is over, it raises QueueFullError. Its `answers` have the items tried so far: true, false (the id exists),
+        or None (no room).
         """
         chosen = commands.add_options(**options)
         wait_until = deadline_after(timeout, concurrency.now)
@@ -252,13 +254,13 @@ class WorkQueue(QueueAdmin):
     def lease(
         self, lease_secs: Duration, *, block: bool = True, timeout: Duration | None = 0
     ) -> LeasedItem | None:
-        """Lease the next item for `lease_secs` seconds (0.001 to 30 days). Return it, or None if there was none.
+        """Lease the next item for `lease_secs` seconds (0.001 s to 30 days). Return it, or None if there was none.
 
         Waits for an item up to `timeout` seconds, without polling. With None and with 0 it waits without limit. (In
         other calls 0 means not to wait; here it is as in redis-work-queue.) With `block=False` it does not wait.
 
-        Raises BadArgumentError. After ReplyLostError an item may stay leased until its deadline: that costs an
-        attempt, but no item.
+        Raises BadArgumentError, BadTypeError. After ReplyLostError an item may stay leased until its deadline: that
+        costs an attempt, but the item is not lost.
         """
         items = self.lease_items(1, lease_secs, block=block, timeout=timeout)
         return items[0] if items else None
@@ -266,9 +268,10 @@ class WorkQueue(QueueAdmin):
     def lease_items(
         self, count: int, lease_secs: Duration, *, block: bool = True, timeout: Duration | None = 0
     ) -> list[LeasedItem]:
-        """Lease up to `count` items (1..256) in one call, at most about 1 MiB of data. Return them; [] if there was none.
+        """Lease up to `count` items (1..256) in one call. Return them; [] if there was none.
 
-        It waits as `lease`, but only for the first item.
+        Their data are at most 1 MiB together, unless the first item alone has more. Waits as `lease`, but only for the
+        first item.
         """
         asked = (type(count), count, type(lease_secs), lease_secs)
         before, take = self._last_take
@@ -289,9 +292,9 @@ class WorkQueue(QueueAdmin):
         return leased_items(self, reply, lease_secs)
 
     def items(self, lease_secs: Duration = 30, *, timeout: Duration | None = 0) -> Iterator[LeasedItem]:
-        """Lease one item after the other, each for `lease_secs` seconds.
+        """Lease one item after the other, each for `lease_secs` seconds. Work on each in `with item:`.
 
-        End if there is none for `timeout` seconds (0 or None: never).
+        Ends if there is none for `timeout` seconds (0 or None: never).
         """
         while item := self.lease(lease_secs, timeout=timeout):
             yield item
@@ -301,7 +304,8 @@ class WorkQueue(QueueAdmin):
     ) -> tuple[bool, LeasedItem | None]:
         """Complete an item and lease the next in one round trip, without waiting. Return both answers.
 
-        The first is true if this call completed the item, as for `complete`; the second is the next item, or None.
+        The first is true if this call completed the item, as for `complete`; the second is the next item, leased for
+        `lease_secs` seconds, or None.
 
         An item that keeps its outcome takes two round trips. If the second fails, `answers` of the error has the
         first answer.
@@ -333,7 +337,8 @@ class WorkQueue(QueueAdmin):
     def extend(self, item: LeasedItemBase, lease_secs: Duration) -> bool:
         """Move the deadline to `lease_secs` seconds from now. Return false, and set `item.lost`, if the lease is lost.
 
-        Works after the deadline too, until the lease is reclaimed. Safe to repeat.
+        `lease_secs` is 0.001 s to 30 days. Also works after the deadline, until a call of any client makes the item ready
+        again. Safe to repeat.
         """
         return (self.extend_items([item], lease_secs))[0]
 
@@ -388,19 +393,20 @@ class WorkQueue(QueueAdmin):
         then: Iterable[FollowUp] | None = None,
         only_current: bool = False,
     ) -> bool | Completed:
-        """Complete an item. Exactly one call for each item returns true (LQ-COMPLETE-1).
+        """Complete an item. Exactly one call for each item returns true (LQ-COMPLETE-2).
 
-        The first call wins, also if its lease has expired or was superseded. With `only_current` the lease must be the
-        current one. Safe to repeat, but after ReplyLostError false can mean that the lost call won; if an outcome is
-        kept, the lease that won gets true again.
+        The first call wins, also if its lease has expired and another worker has leased the item since. With
+        `only_current` the lease must still be the current one. Returns false if the item was completed or removed
+        before. Safe to repeat, but after ReplyLostError false can mean that the lost call won; if an outcome is kept, the
+        lease that won gets true again.
 
-        `result` (bytes, or str as UTF-8; None: `item.result`) is kept if the item was added with `keep`, or for `keep`
-        seconds of this call; `keep=0` keeps nothing. `then` are follow-ups, each `(queue, item)` or
-        `(queue, item, options)` with options of `add_item` as a mapping. They are added in the same step, only if this
-        call completes the item, and past any limit of items; their queues are of the same group. With `then` it returns
-        a `Completed`: true if this call completed the item, with an answer for each follow-up.
+        `result` (bytes, or str as UTF-8; None: `item.result`) is kept for `keep` seconds (None: as the item was added;
+        0: not at all). `then` are follow-ups, each `(queue, item)` or `(queue, item, options)` with
+        options of `add_item` as a mapping. They are added in the same step, only if this call completes the item, and past
+        any limit of items; their queues are in the same group, on the same server. With `then` it returns a `Completed`:
+        true if this call completed the item, with an answer for each follow-up.
 
-        Raises CrossGroupError, TooLargeError.
+        Raises CrossGroupError, TooLargeError, BadArgumentError, BadTypeError.
         """
         follow_ups = () if then is None else then
         completion = Completion(item, result=result, keep=keep, then=follow_ups, only_current=only_current)
@@ -422,8 +428,9 @@ class WorkQueue(QueueAdmin):
     ) -> list[bool] | list[Completed]:
         """Complete many items. Return an answer for each, in order; see `complete`, and `add_items` about errors.
 
-        A `Completion` in place of an item has its result, `keep`, follow-ups and `only_current`. Up to 256 items and
-        256 follow-ups go in one call.
+        Pass items, or a `Completion` for each, with its own result, `keep`, follow-ups and `only_current`: then each answer
+        is a `Completed`. Up to 256 items and 256 follow-ups go in one call. Raises BadTypeError for items among
+        Completions, and BadArgumentError for `only_current` beside them.
         """
         given: list[Any] = list(flows.require_iterable(items, "items"))
         if not any(isinstance(one, Completion) for one in given):
@@ -454,8 +461,8 @@ class WorkQueue(QueueAdmin):
         """Give an item back: it can be leased at once, or after `delay` seconds. Return its new state.
 
         That is "ready" or "delayed"; "dead" if its `max_attempts` are used up; "lost" if the lease was no longer
-        current: then nothing changes. With `uncounted` the attempt does not count and the item keeps its original
-        place. `error` is kept as the item's last error, up to 8192 bytes of UTF-8.
+        current: then nothing changes. With `uncounted` the attempt does not count, and without a delay the item gets its
+        original place back. `error` is kept as the item's last error, up to 8192 bytes of UTF-8.
         """
         command = commands.release_each(self.keys, [ReleaseRequest(item, delay, uncounted, error)])
         answer = (end_leases(self, [item], command))[0]
@@ -480,9 +487,9 @@ class WorkQueue(QueueAdmin):
     def dead_letter(self, item: LeasedItemBase, *, error: str | None = None) -> bool:
         """Make an item a dead letter, however many attempts it has left. Return false if the lease was no longer current.
 
-        A dead letter waits for a person, who reads it (`dead_letters`), then puts it back (`revive`) or deletes it
-        (`purge`). If the lease was no longer current, nothing changes. `error` is kept as the item's last error, up
-        to 8192 bytes of UTF-8. A worker that still works on the item can complete it even then.
+        In that case nothing changes. A dead letter stays in the queue until you put it back (`revive`) or delete it
+        (`purge`); `dead_letters` lists them. `error` is kept as the item's last error, up to 8192 bytes of UTF-8. A worker
+        that still works on the item can complete it even when it is dead.
         """
         return (self.dead_letter_items([item], error=error))[0]
 
@@ -500,8 +507,9 @@ class WorkQueue(QueueAdmin):
         """Return the result of an item that was added with `keep`, or the failure that it died of.
 
         Waits up to `timeout` seconds (0: not at all; None: without limit) without polling; any number of callers can wait
-        for one item. If the time is over, or the item is gone, `finished` is false and `state` is the item's state. Never
-        returns the outcome of another item with the same id.
+        for one item. If the time is over, or the item is gone, `finished` is false and `state` is the item's state. An item
+        without `keep` has no outcome: the call waits until it is gone. Never returns the outcome of another item with
+        the same id.
         """
         flow = flows.outcome(self.keys, item_id, timeout=timeout, clock=concurrency.now)
         return (self.executor.drive(flow))[0]
@@ -509,7 +517,7 @@ class WorkQueue(QueueAdmin):
     def outcomes(self, ids: Iterable[str]) -> list[Outcome]:
         """Return the outcomes of many items, in order, without waiting.
 
-        `list_items("kept")` lists the ids that have one.
+        See `outcome` for an item without one. `list_items("kept")` lists the ids that have one.
         """
         wanted = list(flows.require_iterable(ids, "ids"))
         outcomes: list[Outcome] = []

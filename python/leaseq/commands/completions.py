@@ -22,16 +22,17 @@ from leaseq.results import Completed
 
 
 class AddOptions(TypedDict, total=False):
-    """The options of `add_item`. Durations are seconds or a timedelta.
+    """The options of `add_item`, as a dict. Durations are seconds or a timedelta.
 
     Attributes:
         delay: time before the item can be leased.
-        not_before: the time before which it cannot be leased: seconds since 1970 or a datetime, instead of `delay`.
+        not_before: the time before which it cannot be leased, instead of `delay`: seconds since 1970 or a datetime with a
+            time zone.
         priority: -7 to 7, higher first.
         max_attempts: leases after which it becomes a dead letter; 0: no limit; None: as the queue is configured.
-        expires_in: seconds after which it is deleted if it was not leased. None: never.
+        expires_in: time after which it is deleted if no worker has leased it. None: never.
         dead_on_expiry: if true, it becomes a dead letter instead of being deleted.
-        keep: seconds for which its outcome is kept. None: not at all.
+        keep: time for which its outcome is kept after its end. None: not at all.
     """
 
     delay: Duration
@@ -44,7 +45,7 @@ class AddOptions(TypedDict, total=False):
 
 
 FollowUp = tuple[NamedQueue, Item] | tuple[NamedQueue, Item, AddOptions]
-"""A follow-up: a queue of the same group, the item to add to it, and options of `add_item` if there are any."""
+"""A follow-up: a WorkQueue of the same group, the item to add to it, and options of `add_item` if there are any."""
 
 
 class Follow(NamedTuple):
@@ -61,9 +62,10 @@ class Completion:
 
     Attributes:
         item: the item to complete.
-        result: the result to keep; None for the result that was set at the item.
-        keep: seconds for which the outcome is kept; 0: as the item was added with (LQ-CLIENT-7); None: it is not kept.
-        then: the follow-ups, checked.
+        result: the result to keep; None: `item.result`.
+        keep: as it is sent, not as the argument: seconds for which the outcome is kept; 0: those that the item was added
+            with (LQ-CLIENT-7); None: it is not kept.
+        then: the follow-ups, checked, each with the attributes `queue`, `item` and `options`.
         only_current: true if this lease must still be the current one.
         plain: true if it says nothing of an outcome and has no follow-ups.
 

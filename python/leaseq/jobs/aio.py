@@ -22,12 +22,13 @@ class App(app.App):
 
         handle = await send.enqueue("a@example.org")
 
-    `leaseq worker` runs its jobs in several processes, as those of a `leaseq.jobs.App`, which has the same arguments.
+    The arguments are those of `leaseq.jobs.App`. `leaseq worker` runs the jobs of both in several processes.
     """
 
     async def run_worker(self, **options: Unpack[WorkerOptions]) -> int:
         """Run jobs in this event loop until stopped (SIGTERM, SIGINT; a second one ends it at once).
 
-        Returns how many have ended here. For the options see `leaseq.jobs.worker.job_worker.WorkerOptions`.
+        Returns the number of jobs that have ended in this process. For the options see
+        `leaseq.jobs.worker.job_worker.WorkerOptions`. Raises BadTypeError, BadArgumentError.
         """
         return await JobWorker(self.program, **options).run()

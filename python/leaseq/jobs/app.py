@@ -24,14 +24,15 @@ class App(app.App):
     The App, its functions, handles, chains and schedules each have `aio`: the same for asyncio, with the same names,
     awaited: `await send.aio.enqueue("a@example.org")`. If all of your program is asyncio, use `leaseq.jobs.aio.App`.
 
-    `server` is a URL or a redis-py client as for WorkQueue; with a client, the methods of its kind (sync, async)
-    work. All queues are of one `group`. Jobs without a queue go to `queue`. Arguments and results are encoded as
-    JSON, with `format="msgpack"` as MessagePack, or by a `serializer`. No connection is opened before the first call.
+    `server` is a URL or a redis-py client as for WorkQueue, None: $REDIS_URL; with a client, only the methods of its
+    kind (sync or async) work. All queues are in one `group`. Jobs without another queue go to the queue that
+    `queue` names. Arguments and results are encoded as JSON, with `format="msgpack"` as MessagePack, or by a `serializer`. No
+    connection is opened before the first call.
 
     Attributes:
         program: what its workers run.
 
-    Raises BadNameError, BadTypeError, BadArgumentError.
+    Raises BadNameError, BadTypeError, BadArgumentError; the first call raises NoServerError without a server.
     """
 
     @property
@@ -42,13 +43,16 @@ class App(app.App):
     def run_worker(
         self, *, processes: int | None = None, listen: str | None = None, **options: Unpack[WorkerOptions]
     ) -> int:
-        """Run jobs in `processes` processes (one for each CPU), which this one supervises, until stopped.
+        """Run jobs in several processes, which this one supervises, until stopped. Return the number of jobs that have ended.
 
-        After SIGTERM or Ctrl-C running jobs have the grace time to end; a second signal releases them; a third kills. A
-        process that dies is replaced, and its jobs can be leased at once. Returns how many jobs have ended. The processes
-        are forked: call it in the main thread, before you start others. `listen` is a HOST:PORT at which this one serves
-        /metrics for Prometheus, /healthz and /readyz, for all processes; it needs the extra `cleaner`. Raises BadTypeError if the App has a client instead of a URL,
-        BadArgumentError, and WorkerFailedError if the processes cannot start.
+        `processes` is their number; None: one for each CPU. The options are those of
+        `leaseq.jobs.worker.job_worker.WorkerOptions`. After SIGTERM or Ctrl-C running jobs have `grace_secs` to end; a second
+        signal releases them; a third kills the processes. A process that dies is replaced, and its jobs can be leased at
+        once. The processes are forked: call it in the main thread, before you start other threads. `listen` is a HOST:PORT
+        at which this process serves /metrics for Prometheus, /healthz and /readyz, for all processes.
+
+        Raises BadTypeError if the App has a client instead of a URL, BadArgumentError, ModuleNotFoundError for `listen`
+        without the extra `cleaner`, and `leaseq.jobs.worker.supervisor.WorkerFailedError` if the processes cannot start.
         """
         if not isinstance(self._clients.server, str | None):
             raise BadTypeError(

@@ -30,12 +30,12 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class Call(msgspec.Struct, Generic[T], frozen=True):
-    """A function's name, its arguments, and the options of the job. Enqueue it with `app.enqueue_many`.
+    """A call that can be enqueued, made by `fn.call(1, 2)`. Enqueue it with `app.enqueue_many` or `app.chain`.
 
     Attributes:
         function: the name of the function.
-        args: its arguments.
-        kwargs: its arguments by name.
+        args: the positional arguments.
+        kwargs: the keyword arguments.
         options: the options of the job.
         template: the envelope, without arguments, times and later jobs.
         convert: makes what the function returned of what was kept of it; None where that is the same.
@@ -124,7 +124,9 @@ def check_source(source: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Partial(Generic[R_contra, S_co]):
-    """A call whose first argument is what the job before it returns: `fn.partial(2, 3)`. Raises BadArgumentError.
+    """A call whose first argument is the result of the job before it in a chain, made by `fn.partial(2, 3)`.
+
+    Raises BadArgumentError for a call with the option `id` or `at`.
 
     Attributes:
         call: the call without its first argument.

@@ -11,7 +11,7 @@ Report = Callable[[float, float | None], None]
 
 @dataclass(slots=True, kw_only=True)
 class Context:
-    """Given to a function whose first parameter is annotated with this class.
+    """The context of an attempt, for middleware and for a function whose first parameter is annotated with this class.
 
     Attributes:
         id: the id of the job.
@@ -22,7 +22,7 @@ class Context:
         due: when the job was due: seconds since 1970 by the same clock. Without a delay it is `enqueued`.
         headers: the headers of the call.
         token: the token of its lease. It grows with each attempt, so it works as a fencing token.
-        worker: the id of the worker that runs it.
+        worker: the id of the worker that runs the job.
     """
 
     id: str
@@ -37,9 +37,9 @@ class Context:
     _report: Report = field(repr=False)
 
     def progress(self, done: float, total: float | None = None) -> None:
-        """Report the progress of the job; its `info` shows it within a second.
+        """Report that `done` of `total` is done, in any unit; `Handle.info` shows it within a second.
 
-        Raises BadTypeError if a value is not a number.
+        `total` is None if it is not known. Raises BadTypeError if a value is not a number.
         """
         for value in (done,) if total is None else (done, total):
             if isinstance(value, bool) or not isinstance(value, int | float):

@@ -5,7 +5,7 @@ from leaseq.errors import LeaseqError
 
 
 class ResultNotKept(LeaseqError):  # noqa: N818 (named for what it says of the job)
-    """There is no result of this job, and none will come: none is kept, its time is over, or there is no such job."""
+    """The job has no result to return, now or later: none is kept, its time is over, or there is no such job."""
 
 
 class JobCancelled(LeaseqError):  # noqa: N818 (likewise)
@@ -18,15 +18,16 @@ class JobCancelled(LeaseqError):  # noqa: N818 (likewise)
 class JobInterrupted(BaseException):
     """Raised inside a job in a thread that has to end: it was cancelled, its lease was lost, or its worker stops.
 
-    Like `asyncio.CancelledError`, which an asynchronous job gets, it is no Exception: code that goes on after exceptions
-    lets it through. Clean up in `finally`, or catch it and raise it again.
+    Like `asyncio.CancelledError`, which an asynchronous job gets, it is no subclass of Exception, so `except Exception`
+    does not catch it. Clean up in `finally`, or catch it and raise it again.
     """
 
 
 class JobTimeout(JobInterrupted):
     """Raised inside a job in a thread or a forked process when its time limit is over.
 
-    Clean up within 5 seconds. The attempt failed and there is another one, unless the function returns normally.
+    Clean up within 5 seconds. The attempt counts as failed, also if the function raises another exception, except Retry and
+    DeadLetter. If the function catches it and returns, the job succeeds.
     """
 
     def __init__(self, message: str = "its time is over") -> None:
@@ -34,13 +35,13 @@ class JobTimeout(JobInterrupted):
 
 
 class JobFailed(LeaseqError):  # noqa: N818 (likewise)
-    """The job is dead: it failed for the last time.
+    """Raised by `result()`: the job is dead, it failed for the last time.
 
     Attributes:
-        type: the name of the exception, such as "ValueError"; "" if no worker wrote one.
+        type: the class name of the job's exception, such as "ValueError"; "" if no worker wrote one.
         message: the text of the exception.
-        traceback: the traceback of the worker; "" if there is none. The start of a long one is cut off.
-        attempt: the number of attempts.
+        traceback: the traceback in the worker, as text; "" if there is none. The start of a long one is cut off.
+        attempt: the number of attempts that the job had.
     """
 
     def __init__(self, job_id: str, *, type: str, message: str, traceback: str, attempt: int) -> None:  # noqa: A002
@@ -59,15 +60,21 @@ class BlockedLoopError(LeaseqError, RuntimeError):
 
 
 class BadEnvelopeError(LeaseqError, ValueError):
-    """An item is not a job that this version can read (LQ-JOB-2)."""
+    """The data of a job, or of its result, cannot be read by this version or this App (LQ-JOB-2)."""
 
 
 class SerializationError(LeaseqError, TypeError):
-    """The App's format cannot hold an argument or a result unchanged. Nothing was sent."""
+    """The App's format cannot hold an argument or a result unchanged.
+
+    For an argument nothing was sent. A job with such a result is dead.
+    """
 
 
 class Retry(Exception):  # noqa: N818 (what a job decides, no error)
-    """Raised by a job to run it again, after `delay` seconds (None: after the job's backoff). The attempt counts."""
+    """Raised by a job to run it again, after `delay` seconds (None: after the job's backoff). The attempt counts.
+
+    `reason` is kept as the message of its last error. Raises BadTypeError, BadArgumentError for a wrong delay.
+    """
 
     def __init__(self, reason: str = "", *, delay: Duration | None = None) -> None:
         super().__init__(reason)

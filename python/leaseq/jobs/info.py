@@ -19,7 +19,7 @@ from leaseq.jobs.serializer import Serializer
 from leaseq.results import WAITS, ItemInfo, Outcome
 
 Status = Literal["delayed", "ready", "running", "retrying", "succeeded", "failed", "cancelled", "unknown"]
-"""The status of a job, see `JobInfo.status`."""
+"""The status of a job; see `JobInfo.status` for the values."""
 
 _STATUS: dict[str, Status] = {
     "delayed": "delayed",
@@ -42,22 +42,22 @@ class JobSnapshot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobInfo:
-    """A job as it is now. Times are seconds since 1970. Unknown values are 0.0, "" or None.
+    """A job as the server has it now. Times are seconds since 1970. Unknown values are 0.0, "" or None.
 
     Attributes:
         id: the id of the job.
         queue: the queue of the job.
         status: "delayed", "ready", "running", "retrying" (it waits for another attempt), "succeeded", "failed",
-            "cancelled", or "unknown": there is none, it expired, or nothing is kept of it.
+            "cancelled", or "unknown": there is no such job, it expired, or nothing is kept of it.
         function: the name of the function.
-        args: its arguments.
-        kwargs: its arguments by name.
+        args: the positional arguments.
+        kwargs: the keyword arguments.
         description: the description of the call; by default the call itself.
         enqueued: when the job was enqueued, by the server's clock.
         due: when the job was due, by the clock of the program that enqueued it.
-        timeout: how many seconds an attempt may take: as the call said, else as its function says where the App has it.
-            None: without limit, or not known.
-        retries: how many attempts it has after the first. None: without limit, or the job is gone from its queue.
+        timeout: seconds that an attempt may take, by the options of the call, else of the function if the App has it. None:
+            no limit, or not known.
+        retries: attempts that it may have after the first. None: no limit, or the job is no longer in its queue.
         started: when its last attempt started, by the worker's clock; known up to a second late.
         ended: when it ended, by the server's clock.
         attempt: the number of its last attempt, 0 before the first.
@@ -66,7 +66,7 @@ class JobInfo:
         traceback: the traceback of the last failure.
         result: what the function returned, converted to its annotation if the App has the function; None before, and if
             none is kept.
-        progress: what it reported: how much is done, and of how much, if it said so.
+        progress: the last report of `Context.progress` while the job runs: `(done, total)`, where total can be None.
     """
 
     id: str

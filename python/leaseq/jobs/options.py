@@ -51,31 +51,32 @@ class FunctionOptions(CallOptions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of a job. Durations are seconds, times are seconds since 1970.
+    """The options of a job, which `@app.job` and `with_options` take by name. Durations are in seconds.
 
-    `delay`, `expires`, `timeout` and `keep` can be a timedelta, or text: "90s", "5m", "1h", "7d".
+    `delay`, `expires`, `timeout` and `keep` can also be a timedelta, or text: "90s", "5m", "1h", "7d".
 
     Attributes:
         id: the id of the job, 1 to 256 bytes of UTF-8; random by default. While a job with this id is in its queue, a
             second job is not enqueued.
-        queue: the queue in which it waits.
+        queue: the name of the queue in which it waits, by default that of the App.
         priority: -7 to 7, higher first.
         delay: seconds before it may run.
         at: the time before which it does not run, instead of `delay`: seconds since 1970 or a datetime with a time zone.
-        expires: time after it was due; if no worker has started it by then, it is deleted. None: never. By default a day.
-        timeout: time that one attempt may take, 300 s by default. None: without limit.
-        retries: attempts after the first failed, 4 by default; then it is dead. None: without limit.
-        backoff: how long until the next attempt: a `Backoff`, a fixed delay, a list of delays whose last one repeats, or a
-            function that takes the number of the failed attempt and returns a delay. A function cannot be sent with a
-            call: give it to the decorator.
-        retry_on: exceptions after which it is tried again; after others it is dead at once.
-        keep: time for which its result or failure is kept, a day by default. None or 0: not at all.
+        expires: seconds after it was due; if no worker has started it by then, it is deleted. None: never. By default a day.
+        timeout: seconds that one attempt may take, 300 by default. None: no limit.
+        retries: attempts after the first one failed, 4 by default; then the job is dead. None: no limit.
+        backoff: seconds until the next attempt: a `Backoff`, a fixed delay, a list of delays whose last one repeats, or a
+            function that takes the number of the failed attempt (1 for the first) and returns a delay. Only the decorator
+            takes a function, `with_options` does not.
+        retry_on: an exception class or several, after which it is tried again, by default Exception; after others it is dead
+            at once.
+        keep: seconds for which its result or failure is kept, a day by default. None or 0: not at all.
         description: a text for people; by default the call itself.
         attempt: the number of its first attempt; more than 1 if earlier attempts, made elsewhere, count.
         headers: at most 16 headers, as for `leaseq.Item`.
-        fork: run it in a separate process, which is killed if it does not end in time.
+        fork: run it in a separate process, which is killed 5 s after `timeout` if it has not ended.
         on_success: one function or several, called with a `JobEvent` in the worker when the server has recorded the success.
-        on_failure: the same for a job that is dead: it has failed for the last time.
+        on_failure: one function or several, called likewise when the job is dead: it has failed for the last time.
 
     Raises BadTypeError, BadArgumentError.
     """

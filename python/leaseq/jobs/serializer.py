@@ -15,15 +15,19 @@ UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 @runtime_checkable
 class Serializer(Protocol):
-    """A custom serializer. Envelopes have its `name`, so that a worker without it can report that."""
+    """A custom serializer of arguments and results: an object with a `name` and these two methods.
+
+    Attributes:
+        name: at least one character. Each job carries it, so that an App without this serializer raises BadEnvelopeError.
+    """
 
     name: str
 
     def dumps(self, value: Any) -> bytes:
-        """Return a value as bytes."""
+        """Return the arguments or the result of a job as bytes. If it raises, SerializationError is raised."""
 
     def loads(self, data: bytes) -> Any:
-        """Return the value that these bytes encode."""
+        """Return the value that these bytes encode. If it raises, BadEnvelopeError is raised."""
 
 
 class Codec(NamedTuple):

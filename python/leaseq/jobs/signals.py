@@ -18,21 +18,21 @@ IN_CALLS: Final = frozenset({"enqueued", "cancelled"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEvent:
-    """One signal of one job, as its receivers get it.
+    """One signal of one job, as receivers get it: see `App.on`.
 
     Attributes:
         signal: "enqueued", "started", "retried", "succeeded", "failed" or "cancelled".
         id: the id of the job.
-        queue: its queue.
+        queue: the name of its queue.
         function: the name of its function; "" for "cancelled".
-        attempt: the number of the attempt; 0 if there was none.
-        args: its arguments, without the context; empty if they do not fit the function, and for "cancelled".
-        kwargs: its arguments by name.
-        headers: its headers.
-        seconds: how long the attempt ran; None if it has not ended, or did not run.
-        result: what the function returned, for "succeeded". Of a job in a separate process it is None unless it is kept.
-        error: what it failed with, for "retried" and "failed": the exception with its traceback, or a `JobFailed` with its
-            text if it was raised in another process.
+        attempt: the number of the attempt, 1 for the first; 0 for "enqueued" and "cancelled".
+        args: the positional arguments, without the context; empty if they do not fit the function, and for "cancelled".
+        kwargs: the keyword arguments.
+        headers: the headers of the job.
+        seconds: the seconds for which the attempt ran; None if it has not ended, or did not run.
+        result: what the function returned, for "succeeded". For a job in a separate process it is None unless it is kept.
+        error: for "retried" and "failed", the exception with its traceback, or a `JobFailed` with its text if it was raised
+            in another process.
         delay: seconds until the next attempt, for "retried".
     """
 

@@ -19,10 +19,10 @@ from leaseq.jobs.worker.job_worker import JobWorker
 def at_once(app: App | aio.App, server: Server | None = None) -> Iterator[None]:
     """Run jobs in this process as they are enqueued, in a `with` block, for tests.
 
-    In the block, `enqueue` and similar calls return when all jobs that are ready have ended. Jobs go the same way as
-    with workers: through the server, as envelopes, with their attempts, time limits and results. Jobs with a delay
-    wait, and so do jobs that are to be tried again later. `server` (a URL or a client) is used in place of the App's
-    server in the block. In asyncio, close the App before the block ends.
+    In the block, `enqueue` and similar calls return when all jobs that are ready have ended. As with workers, jobs go
+    through a real server and have their attempts, time limits and results. Jobs with a delay wait, and so do jobs
+    that are to be tried again: a later such call runs them if they are due. `server` (a URL or a client) is used in place
+    of the App's server in the block. In asyncio, close the App before the block ends.
     """
     runner = Runner(app.program)
     with app.program.clients.running(runner, server):

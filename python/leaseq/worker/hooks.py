@@ -24,10 +24,10 @@ logger.addFilter(_make_printable)
 
 
 class Hooks:
-    """Calls of a worker for metrics, traces and logs. Subclass it and override the methods that you need.
+    """Methods that a worker calls, for metrics, traces and logs. Subclass it and override those that you need.
 
-    Keep them short: they run in the worker's threads. An exception in a hook is logged and changes nothing. `item` is
-    a leased item, and `item.queue.name` its queue.
+    Keep them short: they run in the worker's threads or event loop. An exception in a hook is logged and changes nothing.
+    `item` is a leased item, and `item.queue.name` the name of its queue.
 
     In a worker of jobs, `around` and `ended` get the exception that the job raised, with its traceback. If the job ran in a
     separate process, they get a `leaseq.jobs.JobFailed` with its text.
@@ -44,31 +44,34 @@ class Hooks:
         return None
 
     def ended(self, item: LeasedItemBase, seconds: float, error: BaseException | None) -> None:
-        """Called when the handler of an item has returned, or raised `error`, after `seconds`."""
+        """Called when the handler of an item has ended after `seconds`: it raised `error`, or returned (None)."""
 
     def completed(self, item: LeasedItemBase) -> None:
-        """Called when an item is completed."""
+        """Called when the server has completed an item."""
 
     def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:
         """Called when an item was given back, to be leased again after `delay` seconds.
 
-        `error` is None if its handler did not fail.
+        `error` is the text that is kept as its last error; None if there is none, for example when the worker stops.
         """
 
     def dead_lettered(self, item: LeasedItemBase, error: str | None) -> None:
-        """Called when an item became a dead letter: the worker decided it, or the item's attempts are used up."""
+        """Called when an item became a dead letter: the worker decided it, or the item's attempts are used up.
+
+        `error` is the text that is kept as its last error, or None.
+        """
 
     def lost(self, item: LeasedItemBase) -> None:
         """Called when an item is no longer this worker's: another has leased or finished it, or it was removed.
 
-        If the worker finds out while the handler runs, it is called then; in asyncio the handler is cancelled.
+        If the worker finds out while the handler runs, this is called at once; in asyncio the handler is cancelled.
         """
 
     def server_away(self, error: BaseException) -> None:
-        """Called when calls start to fail. The worker goes on trying."""
+        """Called when calls to the server start to fail. The worker goes on trying."""
 
     def server_back(self, seconds: float) -> None:
-        """Called when calls work again, after `seconds`."""
+        """Called when calls to the server work again, after `seconds` of failures."""
 
 
 class SafeHooks:

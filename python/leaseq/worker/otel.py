@@ -21,23 +21,24 @@ __all__ = ["Tracing", "trace_headers"]
 
 
 def trace_headers(headers: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return these headers and those that carry the current span, `traceparent` by default: for `Item(headers=...)`."""
+    """Return these headers plus those that carry the current span (`traceparent` by default), for `Item(headers=...)`."""
     carrier = dict(headers or {})
     propagate.inject(carrier)
     return carrier
 
 
 class Tracing(Hooks):
-    """Runs each handler in a span `process QUEUE` of kind consumer, whose parent is the span that the headers carry.
+    """Hooks that run each handler in a span `process QUEUE` of kind consumer, a child of the span that the headers carry.
 
-    An exception of the handler is recorded in it. `tracer_provider` is the global one unless another is given.
+    An exception of the handler is recorded in the span. `tracer_provider` is the global one by default. Needs the extra
+    `otel`.
     """
 
     def __init__(self, tracer_provider: trace.TracerProvider | None = None) -> None:
         self._tracer = trace.get_tracer("leaseq.worker", tracer_provider=tracer_provider)
 
     def around(self, item: LeasedItemBase) -> AbstractContextManager[trace.Span]:
-        """Return the span of a handler."""
+        """Return the span in which the handler of an item runs."""
         queue = getattr(item, "queue", None)
         name = getattr(queue, "name", "")
         return self._tracer.start_as_current_span(

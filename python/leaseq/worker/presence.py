@@ -40,9 +40,9 @@ class HeldItem:
     Attributes:
         queue: the name of its queue.
         group: the group of its queue.
-        id: its id.
-        attempt: the number of this attempt.
-        seconds: for how long it has been held by now, if it is still held.
+        id: the id of the item.
+        attempt: the number of this attempt, 1 for the first.
+        seconds: seconds since it was leased, if it is still held.
     """
 
     queue: str
@@ -57,17 +57,17 @@ class WorkerInfo:
     """A worker that announced itself within the last 30 seconds, as it was then.
 
     Attributes:
-        id: its name: host, process and a random part.
+        id: the worker's name: its host, its process id and a random part.
         host: the name of its machine.
-        pid: its process.
-        client: name and version of its client.
+        pid: its process id.
+        client: name and version of its client library.
         started: when it was first announced: seconds since 1970, by the server's clock.
-        stopping: true if it leases no more.
-        concurrency: how many items it works on at a time.
-        completed: how many items it has completed.
-        held: how many items it holds.
+        stopping: true if it leases no more items.
+        concurrency: the number of items that it works on at a time; 0 while it starts.
+        completed: the number of items that it has completed.
+        held: the number of items that it holds.
         queues: the queues that it leases from: pairs of group and name.
-        items: the first hundred items that it holds.
+        items: the items that it holds, 100 at most.
     """
 
     id: str
@@ -84,7 +84,7 @@ class WorkerInfo:
 
     @property
     def state(self) -> str:
-        """Its state: "starting", "idle", "busy" or "stopping"."""
+        """The state of the worker: "starting", "idle", "busy" or "stopping"."""
         if self.stopping:
             return "stopping"
         if not self.concurrency:

@@ -13,7 +13,7 @@ from leaseq.worker.hooks import logger
 
 
 class DeadLetter(Exception):  # noqa: N818 (what a handler decides, no error of this package)
-    """Raised by a handler to make its item a dead letter, for a person to look at.
+    """Raised by a handler or a job to make its item a dead letter, without another attempt.
 
     `reason` is kept as the item's last error.
     """
@@ -31,8 +31,8 @@ class DeadLetter(Exception):  # noqa: N818 (what a handler decides, no error of 
 class Release(Exception):  # noqa: N818 (likewise)
     """Raised by a handler to give its item back, to be leased again after `delay` seconds (None: the worker's backoff).
 
-    `reason` is kept as the item's last error. With `uncounted` the attempt does not count; the item is then ready at
-    once, or after `delay`.
+    `reason` is kept as the item's last error. With `uncounted` the attempt does not count, and without a `delay` the item
+    is ready at once. Raises BadTypeError, BadArgumentError for a wrong delay.
     """
 
     function = ""

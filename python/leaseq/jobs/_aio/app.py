@@ -73,7 +73,7 @@ class App:
 
     @property
     def schedules(self) -> Schedules:
-        """The schedules of its server."""
+        """The schedules on the App's server: list, pause, resume and trigger them."""
         return Schedules(self._clients, self.program.schedules)
 
     @property
@@ -83,7 +83,7 @@ class App:
 
     @property
     def queues(self) -> list[str]:
-        """The queues that it knows: its own and those of its functions."""
+        """The names of the queues that the App knows: its default queue and those of its functions."""
         return self._settings.queues
 
     @property
@@ -92,7 +92,10 @@ class App:
         return {name: JobFunction(self._clients, each) for name, each in self._settings.functions.items()}
 
     def queue(self, name: str | None = None) -> WorkQueue:
-        """Return the `WorkQueue` that carries the jobs, for its dead letters, statistics and limits. The App closes it."""
+        """Return the `WorkQueue` of the jobs of queue `name`, for its dead letters, statistics and limits.
+
+        None is the App's default queue. The App closes it. Raises BadNameError.
+        """
         return self._clients.aio.store.queue(name or self._settings.defaults.queue)
 
     @overload
@@ -113,9 +116,9 @@ class App:
     def job(self, target: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
         """Decorate a function, `@app.job` or `@app.job(queue="mail", ...)`. Its calls can then be enqueued.
 
-        A function's name is its module and name, unless `name` gives another. If its first parameter is annotated
-        with `Context`, it gets the context of the job. For the options see `leaseq.jobs.options.Options`. Raises
-        BadTypeError, BadArgumentError.
+        Jobs refer to the function by its module and name, or by `name`. If its first parameter is annotated with
+        `Context`, it gets the context of the job. For the options see `leaseq.jobs.options.Options`. Raises BadTypeError,
+        BadArgumentError, BadNameError.
         """
         if target is not None:
             return self._register(target, name, self._settings.defaults)
@@ -126,7 +129,7 @@ class App:
     def handle(self, job_id: str, queue: str | None = None) -> Handle[Any]:
         """Return a handle of a job that was enqueued before, by its id.
 
-        The job is looked for in `queue`, or without one in the queues that the App knows.
+        The job is looked for in `queue`, or without one in the queues that the App knows, when you use the handle.
         """
         return Handle(self._clients, job_id, queue or "")
 
@@ -140,9 +143,10 @@ class App:
         return JobFunction(self._clients, self._settings.define(name_of(function, name), function, options))
 
     def function(self, name: str) -> Enqueuer[..., Any]:
-        """Return an enqueuer of a function by its name: `app.function("mail.send").with_options(...)`.
+        """Return a function by its name, to enqueue it: `app.function("mail.send").with_options(...).enqueue(1)`.
 
-        The function need not be defined in this program. Raises BadArgumentError.
+        It has the methods of `JobFunction`. The function need not be defined in this program; then arguments are not checked
+        against its parameters. Raises BadArgumentError.
         """
         known = self._settings.functions.get(name)
         if known is not None:
@@ -151,13 +155,18 @@ class App:
         return Enqueuer(self._clients, template, self._settings.defaults, None)
 
     async def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Handle[Any]:
-        """Enqueue a call of a function by its name. The function need not be defined in this program."""
+        """Enqueue a call of a function by its name, with these arguments. Return its handle.
+
+        The function need not be defined in this program. Raises the errors of `JobFunction.enqueue`.
+        """
         return await self.function(name).enqueue(*args, **kwargs)
 
     async def enqueue_many(self, calls: Iterable[Call[T]]) -> list[Handle[T]]:
-        """Enqueue calls. Return a handle for each, in order. Takes one round trip for each queue and 256 calls.
+        """Enqueue calls. Return a handle for each, in order.
 
-        If a call to the server fails, `answers` of the error has what was answered before, for that queue.
+        Takes one round trip for each queue and 256 calls, and another with the option `id` or `at`. Raises BadTypeError and
+        the errors of `WorkQueue.add_items`. If a round trip fails, `answers` of the error has true (added) or false (its id
+        exists) for the earlier calls of that queue; calls of other queues may have been enqueued.
         """
         given = listed(calls)
         answers = await self._clients.aio.enqueue_many(given)
@@ -169,14 +178,15 @@ class App:
     def chain(self, first: Call[T]) -> Chain[T]:
         """Return a chain of jobs, to run one after the other: `app.chain(f.call(1)).then(g.partial()).enqueue()`.
 
-        Raises BadTypeError.
+        Nothing is enqueued before `Chain.enqueue`. Raises BadTypeError.
         """
         return Chain(self._clients, listed([first])[0])
 
     async def statuses(self, handles: Iterable[Handle[Any]]) -> list[Status]:
         """Return the status of many jobs, in order. Takes two round trips for each queue and 256 jobs.
 
-        If the App knows several queues, it takes as many more for handles that were made by an id alone.
+        If the App knows several queues, handles that were made from an id alone are first looked for in each, with two more
+        round trips.
         """
         return await self._clients.aio.statuses(handles)
 
@@ -190,10 +200,13 @@ class App:
     async def jobs(
         self, state: ListState, *, queue: str | None = None, offset: int = 0, limit: int = 100
     ) -> list[JobInfo]:
-        """Return one page of the jobs of a queue in a state, next first, with all that is known of each; `limit` is 1..256.
+        """Return one page of the jobs of a queue in a state, with all that is known of each.
 
-        "delayed" and "ready" have those that wait for another attempt, "succeeded" those whose result is kept; the first
-        to be deleted comes first. Takes five round trips, for "succeeded" two more for each 256 results and failures.
+        `state` is "ready" or "delayed" (also those that wait for another attempt), "running", "failed", or "succeeded"
+        (those whose result is kept). `queue` is the App's default queue if it is None. Skips `offset` jobs and has up to
+        `limit` (256 at most). Ready jobs are in the order in which they will run, others by time: when they are due, their
+        lease ends, they died, or their result is deleted. Takes five round trips, for "succeeded" two more for each 256
+        results and failures. Raises BadArgumentError.
         """
         return await self._clients.aio.listed(state, queue, offset, limit)
 
@@ -206,13 +219,14 @@ class App:
         name: str | None = None,
         **options: Unpack[FunctionOptions],
     ) -> Scheduler:
-        """Decorate a function, or a `JobFunction`, to run by a line of crontab: once for each slot.
+        """Decorate a function, or a `JobFunction`, to run once at each time (slot) of a line of crontab.
 
-        `line` has minute, hour, day of month, month and day of week, and can have a second before them; or it is
-        `@hourly` and the like. `tz` is a time zone or its name. `missed` decides about slots at which no worker ran:
+        `line` has minute, hour, day of month, month and day of week, and can have a second before them; or it is a
+        nickname such as `@hourly`. `tz` is a time zone or its name. `missed` decides about slots at which no worker ran:
         "last" runs the last of them, "all" runs each, "none" runs none that is more than a minute late. `name` is the
-        name of the schedule, by default that of the function. The function takes no arguments. The options are those
-        of its jobs; by default no result is kept. Raises BadTypeError, BadArgumentError.
+        name of the schedule, by default that of the function. The function takes no arguments, except a `Context`. The
+        options are those of its jobs, without `id` and `at`; by default no result is kept. Raises BadTypeError,
+        BadArgumentError, BadNameError.
         """
         return self._scheduler(CronTrigger(line, zone(tz)), missed, name, options)
 
@@ -226,7 +240,7 @@ class App:
     ) -> Scheduler:
         """Decorate a function, or a `JobFunction`, to run at an interval: slots are the multiples of `seconds` since 1970.
 
-        All else is as for `cron`.
+        `seconds` is a number of at least 0.001, a timedelta, or text such as "5m". All else is as for `cron`.
         """
         return self._scheduler(IntervalTrigger(seconds_of(seconds, "an interval")), missed, name, options)
 
@@ -248,14 +262,18 @@ class App:
     def on_startup(self, hook: H) -> H:
         """Decorate a function, asynchronous or not, that each process of a worker calls before its first job.
 
-        It does not run in the processes of functions with `fork=True`. Raises BadTypeError for a generator function.
+        If it raises, that process ends. It is not called in the processes of functions with `fork=True`. Raises
+        BadTypeError for a generator function.
         """
         refuse_generators(hook, "a hook")
         self.program.startup.append(hook)
         return hook
 
     def on_shutdown(self, hook: H) -> H:
-        """Decorate a function, asynchronous or not, that each process of a worker calls after its last job."""
+        """Decorate a function, asynchronous or not, that each process of a worker calls after its last job.
+
+        Several are called in reverse order. An exception is logged. Raises BadTypeError for a generator function.
+        """
         refuse_generators(hook, "a hook")
         self.program.shutdown.append(hook)
         return hook
@@ -263,7 +281,8 @@ class App:
     def on_fork_shutdown(self, hook: H) -> H:
         """Decorate a function, asynchronous or not, that the process of each job with `fork=True` calls after the job.
 
-        Functions that the job itself registers with `atexit` are called too, and logs are flushed.
+        Functions that the job itself registers with `atexit` are called too, and logs are flushed. All together may take
+        5 seconds.
         """
         self.program.fork_shutdown.append(hook)
         return hook
@@ -271,10 +290,10 @@ class App:
     def middleware(self, middleware: M) -> M:
         """Decorate a function that takes the `Context` of a job and returns a context manager, in which the job runs.
 
-        It is called and entered where the job runs: in its thread, in the event loop, or in its process. The first one is
-        outermost. It is a part of the attempt: an exception that it raises is as if the function had raised it, and the
-        time limit of the job holds. It cannot make a failed attempt a success. Declare it before a worker starts. Raises
-        BadTypeError for what returns no context manager.
+        It is called and entered where the job runs: in its thread, in the event loop, or in its process. Of
+        several, the first is outermost. It is a part of the attempt: an exception that it raises counts as if the function
+        had raised it, and the time limit of the job includes it. It cannot make a failed attempt a success. Declare it
+        before a worker starts. Raises BadTypeError for a function that does not return a context manager.
         """
         check(middleware)
         self.program.middleware.append(middleware)
@@ -283,9 +302,10 @@ class App:
     def headers(self, source: S) -> S:
         """Decorate a function that takes a `Call` about to be enqueued and returns headers for it, a dict of strings.
 
-        It is called by `enqueue`, `enqueue_many` and `chain(...).enqueue`, in the thread or event loop of the caller, once for
-        each job. A header of the call replaces one of the same name. A job has at most 16 headers. If the function raises, the caller
-        gets the error, and nothing is enqueued. Jobs of a schedule have no such headers. Raises BadTypeError.
+        The function, a plain `def`, is called by `enqueue`, `enqueue_many` and `chain(...).enqueue`, in the thread or event
+        loop of the caller, once for each job. Headers that the call already has win. A job has at most 16 headers. If the
+        function raises, the caller gets the error, and nothing is enqueued. Jobs of a schedule have no such headers. Raises
+        BadTypeError.
         """
         check_source(source)
         self._settings.headers.append(source)
@@ -295,10 +315,11 @@ class App:
         """Decorate a function that receives signals of jobs, each as a `JobEvent`: `@app.on("failed")`.
 
         "enqueued" and "cancelled" are received in the program that enqueues or cancels, in the call, after the server has
-        recorded it. "started", "retried", "succeeded" and "failed" are received in a process of the worker, next to
-        the jobs: an `async def` in the event loop, other functions in a thread, for up to 30 s. The last three come when the
-        server has recorded it. A receiver that raises changes nothing; its exception is logged. A crash of the process can lose a signal.
-        Declare it before a worker starts. Raises BadArgumentError, BadTypeError.
+        recorded it; their receivers are not coroutine functions. "started", "retried", "succeeded" and "failed" are received
+        in a process of the worker, next to the jobs: by coroutine functions in the event loop, by others in a thread, for up
+        to 30 s. The last three come when the server has recorded it. If a receiver raises, the exception is logged and
+        nothing else changes. A crash of the process can lose a signal. Declare a receiver before a worker starts. Raises
+        BadArgumentError, BadTypeError.
         """
 
         def receive(receiver: R) -> R:
@@ -308,7 +329,7 @@ class App:
         return receive
 
     async def close(self) -> None:
-        """Close what it opened, in this event loop and for threads. Used again, it opens again."""
+        """Close what it opened, in this event loop and for threads. The next call opens connections again."""
         await self._clients.aclose()
 
     async def __aenter__(self) -> Self:

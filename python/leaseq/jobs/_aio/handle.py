@@ -25,9 +25,9 @@ class Handle(Generic[T]):
 
     Attributes:
         id: the id of the job.
-        queue: the name of its queue; "" before the first call if it was found by its id.
-        added: false if a job with this id was in the queue already when this one was enqueued. It may be dead: then its
-            status is "failed" and `result` raises its failure; see `revive` and `purge`.
+        queue: the name of its queue; "" before the first call if the handle was made from an id alone.
+        added: false if a job with this id was in the queue already, so that this one was not enqueued. That job may be dead:
+            then its status is "failed" and `result` raises its failure; see `revive` and `purge`.
     """
 
     _clients: Clients
@@ -42,15 +42,15 @@ class Handle(Generic[T]):
     # threads:     return AsyncHandle(self._clients, self.id, self.queue, self._convert, self.added)
 
     async def status(self) -> Status:
-        """Return the status of the job, see `JobInfo.status`."""
+        """Return the status of the job; see `JobInfo.status` for the values."""
         return info.status_of(*await self._clients.aio.state_of(self))
 
     async def result(self, timeout: Duration | None = None) -> T:
-        """Return what the function returned. Waits without polling, up to `timeout` seconds (0: not at all; None: without limit).
+        """Return the function's return value. Waits up to `timeout` seconds (0: not at all; None: without limit), without polling.
 
-        Raises JobFailed with the remote traceback, JobCancelled, ResultNotKept if there will be no result, TimeoutError,
-        BadEnvelopeError for a result that this App cannot read, and msgspec.ValidationError for a result that does not
-        fit the function's annotation.
+        Raises JobFailed with the remote traceback, JobCancelled, ResultNotKept if there will be no result, TimeoutError if
+        the job has not ended by then, BadEnvelopeError for a result that this App cannot read, and msgspec.ValidationError
+        for a result that does not fit the function's annotation.
         """
         client = self._clients.aio
         queue = client.store.queues.get(self.queue) or await client.queue_of(self)
@@ -77,9 +77,9 @@ class Handle(Generic[T]):
         raise info.unsuccessful(self.id, self.queue, outcome, state, error)
 
     async def cancel(self) -> bool:
-        """Remove the job from its queue. A worker that runs it ends it at its next heartbeat.
+        """Remove the job from its queue. A worker that runs it ends it at its next heartbeat, within a third of the lease.
 
-        Returns false if it has ended already, or there is none. Its status is "cancelled" for a day.
+        Returns false if it has ended already, or if there is no such job. Its status is "cancelled" for a day.
         """
         client = self._clients.aio
         await client.queue_of(self)
@@ -91,7 +91,7 @@ class Handle(Generic[T]):
     async def revive(self) -> bool:
         """Put the job back if it is dead: it is ready with all its attempts, and with the same arguments.
 
-        Returns false if it is not dead. While it is dead, no other job is enqueued under its id.
+        Returns false if it is not dead. While it is dead, no other job can be enqueued with its id.
         """
         client = self._clients.aio
         revived = await (await client.queue_of(self)).revive(self.id)

@@ -27,8 +27,8 @@ U = TypeVar("U")
 class Chain(Generic[T]):
     """Jobs one after the other: `app.chain(fetch.call(url)).then(parse.partial()).then(store.partial("db")).enqueue()`.
 
-    One call of the server completes a job and enqueues the next, so no crash comes between. A dead job ends the chain; if
-    it is revived, the chain goes on.
+    Each job gets the result of the one before it as its first argument. One call to the server completes a job and
+    enqueues the next, so a crash cannot lose the next one. A dead job ends the chain; if it is revived, the chain goes on.
     """
 
     def __init__(self, clients: Clients, first: Call[Any], steps: Sequence[Partial[Any, Any]] = ()) -> None:
@@ -42,7 +42,7 @@ class Chain(Generic[T]):
         return AsyncChain(self._clients, self._first, self._steps)
 
     def then(self, step: Partial[T, U]) -> "Chain[U]":
-        """Return the chain with one more job at its end. Raises BadTypeError."""
+        """Return a new chain with one more job at its end: `chain.then(g.partial())`. Raises BadTypeError."""
         given: Any = step
         if not isinstance(given, Partial):
             raise BadTypeError(
@@ -53,7 +53,7 @@ class Chain(Generic[T]):
     def enqueue(self) -> "ChainHandle[T]":
         """Enqueue the first job, which carries the others with it. Return a handle of the chain.
 
-        Raises the errors of `enqueue` of a function.
+        Raises the errors of `JobFunction.enqueue`.
         """
         call = self._call()
         [(_, added)] = self._clients.sync.enqueue_many([call])
@@ -79,7 +79,7 @@ class ChainHandle(Generic[T]):
     """A chain that was enqueued.
 
     Attributes:
-        stages: a handle of each job; those whose turn has not come are "unknown".
+        stages: a handle of each job, in order; the status of those whose turn has not come is "unknown".
     """
 
     def __init__(self, clients: Clients, stages: Sequence[Handle[Any]]) -> None:
@@ -111,10 +111,10 @@ class ChainHandle(Generic[T]):
         return info.statuses_of_chain(states[::-1])
 
     def result(self, timeout: Duration | None = None) -> T:
-        """Return what the last job returned. Waits as `Handle.result` does, for one job after the other.
+        """Return what the last job returned. Waits up to `timeout` seconds (0: not at all; None: without limit) for all jobs.
 
-        Raises JobFailed for the job that failed, JobCancelled, ResultNotKept also if a job before the last keeps none,
-        TimeoutError.
+        Raises the errors of `Handle.result`: JobFailed is that of the job that failed, and ResultNotKept is also raised if
+        a job before the last keeps no result.
         """
         over = None if timeout is None else concurrency.now() + seconds(timeout, "timeout")
         for number, stage in enumerate(self.stages[:-1], 1):

@@ -53,16 +53,20 @@ class Enqueuer(Generic[P, T]):
         return AsyncEnqueuer(self._clients, self._template, self.options, self._signature)
 
     def with_options(self, **options: Unpack[CallOptions]) -> "Enqueuer[P, T]":
-        """Return the same function with other options, for one call or many. Raises BadArgumentError, BadTypeError."""
+        """Return the same function with other options, for one call or many: `f.with_options(delay=5).enqueue(1)`.
+
+        The options are those of `leaseq.jobs.options.Options`, except `retry_on`, `fork`, `on_success` and `on_failure`.
+        Raises BadArgumentError, BadTypeError.
+        """
         changed = self.options.with_(options, CallOptions)
         template = template_with(self._template, changed, options)
         return Enqueuer(self._clients, template, changed, self._signature)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
-        """Return a call, for `app.enqueue_many` and `app.chain`.
+        """Return a call with these arguments, for `app.enqueue_many` and `app.chain`. Nothing is enqueued.
 
         Raises BadTypeError for arguments that the function does not take, SerializationError for arguments that the
-        format would change.
+        format would change, and BadArgumentError for a function of `__main__`, which a worker cannot import.
         """
         if self.name.startswith("__main__."):
             raise BadArgumentError(
@@ -80,18 +84,17 @@ class Enqueuer(Generic[P, T]):
     def partial(
         self: "_Following[R_contra, Q, T]", *args: Q.args, **kwargs: Q.kwargs
     ) -> "Partial[R_contra, T]":
-        """Return a call whose first argument is what the job before it returns, for `app.chain(...).then(...)`.
+        """Return a call whose first argument is the result of the job before it, for `app.chain(...).then(...)`.
 
-        Raises BadTypeError for arguments that the function does not take after the first, BadArgumentError, and
-        SerializationError as `call`.
+        Raises BadTypeError for arguments that the function does not take after the first, BadArgumentError with the option
+        `id` or `at`, and the errors of `call`.
         """
         return Partial(msgspec.structs.replace(self.call(cast("Any", None), *args, **kwargs), args=args))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
-        """Enqueue a call. Return its handle; `added` is false if a job with its id is in the queue already.
+        """Enqueue a call with these arguments. Return its handle; `added` is false if a job with its id is in the queue already.
 
-        Raises BadTypeError for arguments that the function does not take, SerializationError for arguments that the
-        format would change, and the errors of `WorkQueue.add_item`.
+        Raises the errors of `call`, for arguments that do not fit, and those of `WorkQueue.add_item`.
         """
         client, options, of_item = self._clients.sync, self.options, self.options.of_item
         call = self.call(*args, **kwargs)
@@ -117,7 +120,7 @@ class Enqueuer(Generic[P, T]):
 
 
 class JobFunction(Enqueuer[P, T]):
-    """A function that was decorated with `@app.job`. A call runs it in this process, as without the decorator."""
+    """A function that was decorated with `@app.job`: enqueue it, or call it, which runs it here as without the decorator."""
 
     function: Callable[..., T | Coroutine[Any, Any, T]]
 
@@ -128,5 +131,5 @@ class JobFunction(Enqueuer[P, T]):
         self.__wrapped__ = definition.function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the function in this process. If it takes a `Context`, pass one."""
+        """Run the function in this process and return its value. If it takes a `Context`, pass one."""
         return self.function(*args, **kwargs)

@@ -29,8 +29,8 @@ class Schedules:
     """The schedules of an App, as `app.schedules`: list, pause, resume and trigger them by name.
 
     `queue` is the queue of the schedule's jobs. By default it is that of the App's one schedule of this name, else the App's
-    queue. A worker writes its App's schedules to the server when it starts. Pausing and triggering raise BadArgumentError if
-    the server has no schedule of that name.
+    default queue. A worker writes its App's schedules to the server when it starts. `pause`, `resume` and `trigger` raise
+    BadArgumentError if the server has no schedule of that name.
     """
 
     def __init__(self, clients: Clients, declared: DeclaredSchedules) -> None:
@@ -55,11 +55,11 @@ class Schedules:
         return found
 
     def pause(self, name: str, queue: str | None = None) -> None:
-        """Pause a schedule: its slots pass without jobs, also on workers that start later."""
+        """Pause a schedule: its slots pass without jobs, on all workers, until `resume`."""
         self._mark("SADD", name, self._queue_of(name, queue))
 
     def resume(self, name: str, queue: str | None = None) -> None:
-        """Resume a schedule with its next slot."""
+        """End the pause of a schedule: it goes on with its next slot."""
         self._mark("SREM", name, self._queue_of(name, queue))
 
     def _mark(self, command: str, name: str, queue: str) -> None:
@@ -71,7 +71,7 @@ class Schedules:
     def trigger(self, name: str, queue: str | None = None) -> Handle[Any]:
         """Enqueue a job of a schedule now, in addition to its slots, which stay as they are.
 
-        Its result is kept as the schedule says, or for a day.
+        Its result is kept for the `keep` of the schedule, or for a day if it has none.
         """
         stage = (self._state(name, self._queue_of(name, queue))).job
         if stage is None:

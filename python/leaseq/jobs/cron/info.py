@@ -13,12 +13,12 @@ class ScheduleInfo:
     Attributes:
         name: the name of the schedule.
         queue: the queue of its jobs.
-        rule: a line of crontab and its time zone, or an interval.
-        missed: what happens to slots at which no worker ran: "last", "all" or "none", see `App.cron`.
+        rule: a line of crontab and its time zone ("0 5 * * * UTC"), or an interval ("every 60 s").
+        missed: the treatment of slots at which no worker ran: "last", "all" or "none", see `App.cron`.
         function: the name of the function of its jobs.
         paused: true if its slots pass without jobs.
-        last: the last slot that got a job.
-        next: the next slot.
+        last: the time of the last slot that got a job.
+        next: the time of the next slot.
     """
 
     name: str

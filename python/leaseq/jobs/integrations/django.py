@@ -13,7 +13,7 @@ __all__ = ["install"]
 
 
 def install(app: App | AsyncApp) -> None:
-    """Close connections of the database that are broken or older than `CONN_MAX_AGE`, before each job of an App and after it."""
+    """Close Django's database connections that are broken or older than `CONN_MAX_AGE`, before and after each job of an App."""
     app.middleware(_Connections)
 
 

@@ -10,11 +10,11 @@ __all__ = ["install"]
 
 
 def install(app: App | AsyncApp, logger: logging.Logger | None = None) -> None:
-    """Log each attempt of the jobs of an App that has ended, with its duration, at level INFO.
+    """Log each attempt at a job of an App when it has ended, with its duration, at level INFO.
 
-    The logger is `leaseq.jobs.attempts` unless another is given. A record has the attributes `item` (the id of the job), `queue`,
-    `function`, `attempt`, `ended` ("succeeded", "retried" or "failed") and `seconds`; with `leaseq worker --log-format json` they
-    are fields of the line.
+    The logger is `leaseq.jobs.attempts` by default. A record has the attributes `item` (the id of the job), `queue`,
+    `function`, `attempt`, `ended` ("succeeded", "retried" or "failed") and `seconds` (None if the attempt did not run); with
+    `leaseq worker --log-format json` they are fields of the line.
     """
     chosen = logging.getLogger("leaseq.jobs.attempts") if logger is None else logger
     if logger is None and chosen.level == logging.NOTSET:

@@ -22,11 +22,11 @@ _FLUSH_MS = 2000
 
 
 def install(app: App | AsyncApp, tracer_provider: trace.TracerProvider | None = None) -> None:
-    """Make spans of the jobs of an App.
+    """Make OpenTelemetry spans of the jobs of an App. Needs the extra `otel`.
 
-    A span `create QUEUE` of kind producer is made where a job is enqueued, inside the span that is current there. Each attempt runs
-    in a span `process QUEUE` of kind consumer, whose parent that is; it has the exception of the attempt. A span of another program
-    in the headers of the call stays the parent. `tracer_provider` is the global one unless another is given.
+    Enqueueing a job makes a span `create QUEUE` of kind producer, inside the current span. Each attempt runs in a span
+    `process QUEUE` of kind consumer, a child of that span; an exception of the attempt is recorded in it. If the call has
+    headers with a span of another program, that one is the parent. `tracer_provider` is the global one by default.
     """
     tracer = trace.get_tracer("leaseq.jobs", tracer_provider=tracer_provider)
 

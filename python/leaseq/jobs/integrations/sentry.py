@@ -30,11 +30,12 @@ _SCOPE: Final = "__leaseq_sentry_scope__"
 
 
 def install(app: App | AsyncApp, *, retried: bool = False) -> None:
-    """Report the failures of the jobs of an App to Sentry, which your program has set up with `sentry_sdk.init`.
+    """Report the failures of the jobs of an App to Sentry. Needs the extra `sentry`, and `sentry_sdk.init` in your program.
 
-    A job that has failed for the last time becomes an issue, with the breadcrumbs and tags of its attempt; with `retried`, each
-    failed attempt does. Each attempt is a transaction, of the trace in which the job was enqueued. The lines of the logger
-    `leaseq.worker` are no issues. A job in a separate process is reported with the text of its traceback.
+    A job that has failed for the last time becomes an issue, with the breadcrumbs and tags of its attempt; with `retried`,
+    each failed attempt does. Each attempt is a transaction in the trace in which the job was enqueued. Sentry ignores the
+    logger `leaseq.worker`, so that failures are not reported twice. A job in a separate process is reported with the text of
+    its traceback.
     """
     ignore_logger(logger.name)
     app.headers(_trace)

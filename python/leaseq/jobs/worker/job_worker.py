@@ -47,14 +47,16 @@ class WorkerOptions(TypedDict, total=False):
     """The options of a worker. Durations are seconds or a timedelta.
 
     Attributes:
-        queues: the queues that it leases jobs from, in this order; by default those of the App and of its functions.
+        queues: the names of the queues that it leases jobs from, in this order; by default those of the App and of its
+            functions.
         concurrency: jobs that run at a time, in each process; 8 by default.
         lease_secs: seconds of a lease, 30 by default; it is extended while the job runs. A cancelled job ends within a
             third of it.
-        grace_secs: seconds that jobs may run on after the worker is stopped, 25 by default; then they are released, uncounted.
+        grace_secs: seconds for which jobs may run on after the worker is stopped, 25 by default; then they are released, and
+            the attempt does not count.
         burst: return when nothing is ready; false by default.
         max_jobs: jobs after which a process is replaced. None, the default: never.
-        max_memory: MiB of memory after which a process is replaced. None, the default: never.
+        max_memory: MiB of memory, at its peak, after which a process is replaced. None, the default: never.
         handle_signals: stop on SIGTERM and SIGINT, if it runs in the main thread; at once on the second one. True by
             default; `run_worker` always does.
         hooks: one object or several, called when something happens to an item, as for `leaseq.worker.Worker`.

@@ -85,9 +85,9 @@ class PresenceReporter(SideLoop):
 def live_workers(server: str | concurrency.Client | None = None) -> list[WorkerInfo]:
     """Return the workers that are alive, sorted by id, with the items that they hold.
 
-    `server` is a URL or a client, as for `WorkQueue`. A worker that was killed is listed for up to 30 seconds. A
-    worker is missing if its user may not write the keys, or if it runs with `announce=False`. Raises the errors of
-    `leaseq.errors`.
+    `server` is a URL or a client, as for `WorkQueue`. A worker that was killed is listed for up to 30 seconds. A worker
+    is missing if its server user has no right to write the announcement, or if it runs with `announce=False`. Raises the
+    errors of `leaseq.errors`.
     """
     with ServerHandle(server, "the live workers", "live_workers('redis://localhost')") as opened:
         index = Executor(opened.client, presence.INDEX)

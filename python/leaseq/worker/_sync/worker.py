@@ -18,31 +18,32 @@ from leaseq.worker.settings import Readiness, Settings, as_hook_list, checked_po
 
 
 class Worker:
-    """Runs a handler for each item of a queue, or of several, until it is stopped.
+    """A loop that leases the items of one queue, or of several, and runs a handler for each, until it is stopped.
 
-    `queues` is a WorkQueue, several of them (the first that has an item returns it), or a WorkQueues. You close them.
     `handler` is called with a leased item. When it returns, the item is completed, with `item.result` if it set one. If
     it raises `DeadLetter`, the item becomes a dead letter; if it raises `Release`, the item is given back. Any other exception
     releases the item with backoff, and its text is kept as the item's last error. If the handler completed or released the
     item itself, nothing more is done.
 
     Args:
-        queues: the queues to lease from.
+        queues: a WorkQueue, several of them (each time the first that has an item), or a WorkQueues. Close them yourself.
         handler: the function that is called with each item.
         concurrency: handlers that run at a time (1 to 10,000).
-        lease_secs: seconds of a lease. It is extended while the handler runs. If the worker dies, it ends within that
-            time, and another worker can lease the item.
-        max_attempts: failed attempts after which an item becomes a dead letter; 0: only the item's or queue's limit counts.
-        backoff: how long until the next attempt: a `Backoff`, a fixed delay, a list of delays whose last one repeats, or a
-            function that takes the number of this attempt and returns a delay; `Backoff()` by default.
-        dead_letter_on: exceptions after which an item becomes a dead letter at once.
+        lease_secs: seconds of a lease (0.001 s to 30 days). It is extended while the handler runs. If the worker dies, the
+            lease ends within that time, and another worker can lease the item.
+        max_attempts: attempts after which a failed item becomes a dead letter, unless its own limit or the queue's is lower;
+            0: only those count.
+        backoff: seconds until the next attempt: a `Backoff`, a fixed delay, a list of delays whose last one repeats, or a
+            function that takes the number of this attempt (1 for the first) and returns a delay; None: `Backoff()`.
+        dead_letter_on: exception classes after which an item becomes a dead letter at once.
         time_limit: seconds that one handler may take; then its item is released as after a failure. In asyncio the
-            handler is cancelled; in threads it runs on with `item.lost` true.
+            handler is cancelled; in threads it runs on with `item.lost` true. None: no limit.
         at_most_once: complete before the handler runs: it never runs twice, and is not tried again after a failure.
         burst: return from `run` when nothing is ready, instead of waiting.
-        grace_secs: seconds that handlers may run on after the worker is stopped; then their items are released, uncounted.
+        grace_secs: seconds for which handlers may run on after `stop`; then their items are released, and the attempt does
+            not count.
         hooks: one object or several, called when something happens: see `Hooks`.
-        handle_signals: stop on SIGTERM and SIGINT where `run` is called in the main thread; a second one ends it at
+        handle_signals: stop on SIGTERM and SIGINT if `run` is called in the main thread; a second signal ends `run` at
             once.
         announce: be listed by `leaseq.worker.registry.live_workers`.
 
@@ -95,14 +96,14 @@ class Worker:
 
     @property
     def readiness(self) -> Readiness:
-        """The state it is in: "starting", "leasing", "away" while the server does not answer or refuses, or "stopping"."""
+        """The state of the worker: "starting", "leasing", "away" (the server does not answer, or refuses) or "stopping"."""
         if self._run is not None:
             return self._run.readiness
         return "stopping" if self._stops or self._drains else "starting"
 
     @property
     def answered_at(self) -> float | None:
-        """When the server last answered this run, in seconds since 1970 on this process's clock; None if it has not."""
+        """The time at which the server last answered, in seconds since 1970 on this process's clock; None if not in this run."""
         answered_at = None if self._run is None else self._run.answered_at
         return None if answered_at is None else time.time() - (concurrency.now() - answered_at)
 
@@ -110,7 +111,8 @@ class Worker:
         """Work until stopped, or with `burst` until nothing is ready. Return the number of completed items.
 
         If the server does not answer, it tries again, with growing pauses and one line in the log. Raises
-        QueueClosedError when one of its queues is closed.
+        QueueClosedError when one of its queues is closed, AccessDeniedError or BadArgumentError if the server refuses the
+        user or a setting at the start, and LeaseqError if the worker runs already.
         """
         if self._run is not None:
             raise LeaseqError("this worker runs already")
@@ -125,7 +127,7 @@ class Worker:
             self._run, self._drains, self._stops = None, False, 0
 
     def drain(self) -> None:
-        """Stop leasing; `run` returns when the handlers have ended, however long they take. `stop` may still follow.
+        """Stop leasing; `run` returns when the handlers have ended, however long they take. You can still call `stop`.
 
         May be called from any thread, and before `run`.
         """
@@ -134,10 +136,10 @@ class Worker:
             self._run.drain()
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Stop leasing; `run` returns when the handlers have ended, or after the grace time.
+        """Stop leasing; `run` returns when the handlers have ended, or after `grace_secs`.
 
-        Called a second time, or with `at_once`, it does not wait for handlers. May be called from any thread, and
-        before `run`, which then returns.
+        Called a second time, or with `at_once`, it does not wait for handlers. May be called from any thread. If it is
+        called before `run`, the next `run` returns without leasing.
         """
         self._stops = 2 if at_once or self._stops else 1
         if self._run is not None:
