@@ -11,7 +11,7 @@ var ErrBadArgument = sentinel("LEASEQ_BAD_ARGUMENT", true)
 // ErrTooLarge: Data or a result is longer than the queue takes, or headers are (LQ-ITEM-4, LQ-ITEM-6, LQ-OUTCOME-7). A queue takes 1 MiB unless it is configured. Headers and content type have 4096 bytes together, names included.
 var ErrTooLarge = sentinel("LEASEQ_TOO_LARGE", true)
 
-// ErrCrossGroup: A follow-up is for a queue of another group: create both queues with the same group (LQ-HANDOFF-4).
+// ErrCrossGroup: A follow-up is for a queue of another group, server or database: create both queues with the same group and server (LQ-HANDOFF-4).
 var ErrCrossGroup = sentinel("LEASEQ_CROSS_GROUP", true)
 
 // ErrFormat: The queue was written by a newer version of the protocol, or is damaged.
@@ -20,7 +20,7 @@ var ErrFormat = sentinel("LEASEQ_FORMAT", false)
 // ErrClock: The server's clock is outside 2025 to 2059.
 var ErrClock = sentinel("LEASEQ_CLOCK", false)
 
-// ErrWrongKeyType: Something else uses one of the queue's keys (LQ-ERROR-3).
+// ErrWrongKeyType: A key of the queue holds another type: another program writes to it (LQ-ERROR-3).
 var ErrWrongKeyType = sentinel("LEASEQ_WRONG_TYPE", false)
 
 // ErrOutOfMemory: The server reached its memory limit: nothing can be added, all else works (LQ-SCRIPT-6).

@@ -27,7 +27,7 @@ class TooLargeError(LeaseqError, ValueError):
 
 
 class CrossGroupError(LeaseqError, ValueError):
-    """A follow-up is for a queue of another group: create both queues with the same group (LQ-HANDOFF-4)."""
+    """A follow-up is for a queue of another group, server or database: create both queues with the same group and server (LQ-HANDOFF-4)."""
 
     code = "LEASEQ_CROSS_GROUP"
 
@@ -45,7 +45,7 @@ class ClockError(LeaseqError):
 
 
 class WrongKeyTypeError(LeaseqError):
-    """Something else uses one of the queue's keys (LQ-ERROR-3)."""
+    """A key of the queue holds another type: another program writes to it (LQ-ERROR-3)."""
 
     code = "LEASEQ_WRONG_TYPE"
 

@@ -16,7 +16,7 @@ export class TooLargeError extends RefusedError {
   readonly code = "LEASEQ_TOO_LARGE";
 }
 
-/** A follow-up is for a queue of another group: create both queues with the same group (LQ-HANDOFF-4). */
+/** A follow-up is for a queue of another group, server or database: create both queues with the same group and server (LQ-HANDOFF-4). */
 export class CrossGroupError extends RefusedError {
   readonly code = "LEASEQ_CROSS_GROUP";
 }
@@ -31,7 +31,7 @@ export class ClockError extends RefusedError {
   readonly code = "LEASEQ_CLOCK";
 }
 
-/** Something else uses one of the queue's keys (LQ-ERROR-3). */
+/** A key of the queue holds another type: another program writes to it (LQ-ERROR-3). */
 export class WrongKeyTypeError extends RefusedError {
   readonly code = "LEASEQ_WRONG_TYPE";
 }

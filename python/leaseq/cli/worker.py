@@ -86,7 +86,7 @@ def worker(*, app: str, verbose: bool, log_format: Format, **options: Any) -> in
     for shown in (log, logging.getLogger("leaseq.worker.progress")):
         shown.setLevel(logging.INFO)
     loaded = _load(app)
-    from leaseq.jobs.worker.supervisor import WorkerFailedError
+    from leaseq.jobs.errors import WorkerFailedError
 
     if options["listen"] is not None:
         with stdio.needing("cleaner", "leaseq worker: --listen needs", "prometheus_client"):

@@ -31,6 +31,7 @@ from leaseq.jobs.context import Context
 from leaseq.jobs.cron.info import ScheduleInfo
 from leaseq.jobs.errors import (
     BadEnvelopeError,
+    BlockedLoopError,
     JobCancelled,
     JobFailed,
     JobInterrupted,
@@ -38,6 +39,7 @@ from leaseq.jobs.errors import (
     ResultNotKept,
     Retry,
     SerializationError,
+    WorkerFailedError,
 )
 from leaseq.jobs.info import JobInfo, Status
 from leaseq.jobs.serializer import Serializer
@@ -48,6 +50,7 @@ __all__ = [
     "App",
     "Backoff",
     "BadEnvelopeError",
+    "BlockedLoopError",
     "Call",
     "Chain",
     "ChainHandle",
@@ -69,4 +72,5 @@ __all__ = [
     "SerializationError",
     "Serializer",
     "Status",
+    "WorkerFailedError",
 ]

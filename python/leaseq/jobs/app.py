@@ -52,7 +52,7 @@ class App(app.App):
         at which this process serves /metrics for Prometheus, /healthz and /readyz, for all processes.
 
         Raises BadTypeError if the App has a client instead of a URL, BadArgumentError, ModuleNotFoundError for `listen`
-        without the extra `cleaner`, and `leaseq.jobs.worker.supervisor.WorkerFailedError` if the processes cannot start.
+        without the extra `cleaner`, and WorkerFailedError if the processes cannot start.
         """
         if not isinstance(self._clients.server, str | None):
             raise BadTypeError(

@@ -59,6 +59,10 @@ class BlockedLoopError(LeaseqError, RuntimeError):
     """An asynchronous job called what would block the event loop of its worker; nothing was done."""
 
 
+class WorkerFailedError(LeaseqError):
+    """The processes of a worker ended before they could work; what they printed says why."""
+
+
 class BadEnvelopeError(LeaseqError, ValueError):
     """The data of a job, or of its result, cannot be read by this version or this App (LQ-JOB-2)."""
 

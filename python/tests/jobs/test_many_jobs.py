@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.job_app import JobAppFlavour
+from support.job_app import JobAppFlavour, until
 
-from leaseq.errors import QueueFullError
+from leaseq.errors import BadArgumentError, QueueFullError, ReplyLostError
 from leaseq.jobs import App, SerializationError
 from leaseq.jobs.store._aio import client as aio_client
 from leaseq.jobs.store._sync import client as sync_client
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import redis
+
+    from leaseq_conformance.fault_proxy import Listener
 
 HOUR = 3600.0
 NOTE = "leaseq:{jobs}:default:cancelled:"
@@ -53,6 +56,46 @@ def test_where_a_later_call_fails_the_error_has_the_answers_of_all(flavour: JobA
     with pytest.raises(QueueFullError) as raised:
         flavour(flavour.app, "enqueue_many", [f.call(number) for number in range(300)])
     assert raised.value.answers == [True] * 280 + [None] * 20
+
+
+def test_the_answers_of_earlier_queues_are_in_the_error_too(flavour: JobAppFlavour) -> None:
+    """LQ-CLIENT-2: in the order of the calls; what has no answer is None."""
+    flavour.app.queue("small").configure(max_items=1)
+    f = flavour.app.function("f")
+    small = f.with_options(queue="small")
+    with pytest.raises(QueueFullError) as raised:
+        flavour(flavour.app, "enqueue_many", [small.call(1), f.call(2), small.call(3), f.call(4)])
+    assert raised.value.answers == [True, None, None]
+    flavour.app.queue("small").configure(max_items=0)
+    flavour.app.queue().configure(max_items=1)
+    with pytest.raises(QueueFullError) as raised:
+        flavour(flavour.app, "enqueue_many", [small.call(1), f.call(2), small.call(3), f.call(4)])
+    assert raised.value.answers == [True, True, True, None]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["threads", "asyncio"])
+def test_all_jobs_of_a_call_without_a_reply_are_in_doubt(
+    proxy: Listener, redis_client: redis.Redis, *, asynchronous: bool
+) -> None:
+    """LQ-CLIENT-2: of 300 jobs, the 256 of the first call."""
+    with JobAppFlavour(App(proxy.url), asynchronous=asynchronous) as flavour:
+        flavour.app.job(name="f")(work)
+        function = flavour.app.function("f")
+        flavour(function, "enqueue", 0)
+        proxy.discard_replies = True
+        with ThreadPoolExecutor(1) as pool:
+            jobs = pool.submit(flavour, flavour.app, "enqueue_many", [function.call(1) for _ in range(300)])
+            until(lambda: redis_client.hlen("leaseq:{jobs}:default:items") > 1)
+            proxy.reset()
+            with pytest.raises(ReplyLostError) as raised:
+                jobs.result(60)
+    assert (raised.value.answers, raised.value.in_doubt) == ([], 256)
+
+
+@pytest.mark.parametrize("limit", [0, 257])
+def test_a_page_of_jobs_has_at_most_256(flavour: JobAppFlavour, limit: int) -> None:
+    with pytest.raises(BadArgumentError, match=r"limit 1 to 256: not 0 and"):
+        flavour(flavour.app, "jobs", "ready", limit=limit)
 
 
 def test_among_several_one_counts_its_expiry_from_its_time(flavour: JobAppFlavour) -> None:

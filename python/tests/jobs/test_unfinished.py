@@ -157,7 +157,7 @@ def test_a_generator_function_is_refused(function: Callable[..., Any]) -> None:
         app.job(name="f")(function)
     with pytest.raises(BadTypeError, match="generator function"):
         app.cron("* * * * *", name="f")(function)
-    for hook in (app.on_startup, app.on_shutdown, app.aio.on_startup):
+    for hook in (app.on_startup, app.on_shutdown, app.on_fork_shutdown, app.aio.on_startup):
         with pytest.raises(BadTypeError, match="a hook must not be a generator function"):
             hook(function)
     for worker in (leaseq.worker.Worker, leaseq.worker.aio.Worker):

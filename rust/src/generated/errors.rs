@@ -10,13 +10,13 @@ pub enum ScriptError {
     BadArgument,
     /// Data or a result is longer than the queue takes, or headers are (LQ-ITEM-4, LQ-ITEM-6, LQ-OUTCOME-7). A queue takes 1 MiB unless it is configured. Headers and content type have 4096 bytes together, names included.
     TooLarge,
-    /// A follow-up is for a queue of another group: create both queues with the same group (LQ-HANDOFF-4).
+    /// A follow-up is for a queue of another group, server or database: create both queues with the same group and server (LQ-HANDOFF-4).
     CrossGroup,
     /// The queue was written by a newer version of the protocol, or is damaged.
     Format,
     /// The server's clock is outside 2025 to 2059.
     Clock,
-    /// Something else uses one of the queue's keys (LQ-ERROR-3).
+    /// A key of the queue holds another type: another program writes to it (LQ-ERROR-3).
     WrongKeyType,
     /// The server reached its memory limit: nothing can be added, all else works (LQ-SCRIPT-6).
     OutOfMemory,

@@ -233,17 +233,17 @@ class App:
 
     def every(
         self,
-        seconds: Duration | str,
+        interval: Duration | str,
         *,
         missed: Missed = "last",
         name: str | None = None,
         **options: Unpack[FunctionOptions],
     ) -> Scheduler:
-        """Decorate a function, or a `JobFunction`, to run at an interval: slots are the multiples of `seconds` since 1970.
+        """Decorate a function, or a `JobFunction`, to run at an interval: slots are the multiples of `interval` since 1970.
 
-        `seconds` is a number of at least 0.001, a timedelta, or text such as "5m". All else is as for `cron`.
+        `interval` is a number of seconds of at least 0.001, a timedelta, or text such as "5m". All else is as for `cron`.
         """
-        return self._scheduler(IntervalTrigger(seconds_of(seconds, "an interval")), missed, name, options)
+        return self._scheduler(IntervalTrigger(seconds_of(interval, "an interval")), missed, name, options)
 
     def _scheduler(
         self, timetable: Trigger, missed: Missed, name: str | None, options: FunctionOptions
@@ -283,8 +283,9 @@ class App:
         """Decorate a function, asynchronous or not, that the process of each job with `fork=True` calls after the job.
 
         Functions that the job itself registers with `atexit` are called too, and logs are flushed. All together may take
-        5 seconds.
+        5 seconds. Raises BadTypeError for a generator function.
         """
+        refuse_generators(hook, "a hook")
         self.program.fork_shutdown.append(hook)
         return hook
 

@@ -246,8 +246,8 @@ def _call_hook(hook: Hook) -> None:
     """Call a hook. Its failure does not change the end of the job."""
     try:
         answer = hook()
-        if inspect.iscoroutine(answer):
-            asyncio.run(answer)
+        if inspect.isawaitable(answer):
+            asyncio.run(awaited(answer))
     except Exception:  # noqa: BLE001 (told)
         logger.exception("the hook %r failed", getattr(hook, "__name__", hook))
 

@@ -14,7 +14,8 @@ from setproctitle import getproctitle, setproctitle
 
 from leaseq import extras, signals
 from leaseq.durations import seconds
-from leaseq.errors import BadArgumentError, LeaseqError
+from leaseq.errors import BadArgumentError
+from leaseq.jobs.errors import WorkerFailedError
 from leaseq.jobs.program import Program
 from leaseq.jobs.worker import process_life
 from leaseq.jobs.worker.child import Child
@@ -42,10 +43,6 @@ MIN_STILL_SECS: Final = 2.0
 
 STEADY_SECS: Final = 60.0
 """A process that lived that long does not count among deaths in a row."""
-
-
-class WorkerFailedError(LeaseqError):
-    """The processes of a worker end before they can work; what they printed says why."""
 
 
 class Supervisor:

@@ -63,12 +63,14 @@ class Store:
         """Add items, each with its options; returns an answer for each, in order. See `WorkQueue.add_items`."""
         queue = self.queue(name)
         answers: list[bool] = []
+        in_doubt = 0
         try:
             for chunk in flows.chunks(entries, lambda entry: flows.data_size(entry[0])):
+                in_doubt = len(chunk)
                 added = await queue.executor.run(commands.add_each(queue.keys, chunk))
                 answers += commands.all_in(queue.name, added)
         except LeaseqError as error:
-            error.answers = [*answers, *error.answers]
+            error.answers, error.in_doubt = [*answers, *error.answers], in_doubt
             raise
         return answers
 

@@ -80,7 +80,13 @@ class JobClient:
             needs_server_time = any(call.options.needs_server_time for call in chosen)
             now = self.store.now(queue) if needs_server_time else None
             entries = [(items[number], calls[number].options.counted_from(now)) for number in numbers]
-            answers = self.store.add(queue, entries)
+            try:
+                answers = self.store.add(queue, entries)
+            except LeaseqError as error:
+                error.answers = _by_call(
+                    {number: added for number, (_, added) in found.items()}, numbers, error.answers
+                )
+                raise
             self.forget_earlier(
                 [call for call, added in zip(chosen, answers, strict=True) if added and call.options.id]
             )
@@ -144,9 +150,11 @@ class JobClient:
         """Return one page of the jobs of a queue in one state. Raises BadArgumentError."""
         if state not in _LISTS:
             raise BadArgumentError(f"jobs are listed by state: {', '.join(_LISTS)}; not {state!r}")
-        if offset < 0 or limit < 1:
-            raise BadArgumentError(f"offset is at least 0 and limit at least 1: not {offset} and {limit}")
-        name, limit = queue or self.settings.defaults.queue, min(limit, MAX_ENTRIES)
+        if offset < 0 or not 1 <= limit <= MAX_ENTRIES:
+            raise BadArgumentError(
+                f"offset is at least 0 and limit 1 to {MAX_ENTRIES}: not {offset} and {limit}"
+            )
+        name = queue or self.settings.defaults.queue
         if state == "succeeded":
             ids = self._succeeded(name, offset, limit)
         else:
@@ -194,6 +202,12 @@ def _locate(jobs: Iterable[Job], job_id: str, queue: str) -> None:
     for job in jobs:
         if job.id == job_id:
             job.queue = queue
+
+
+def _by_call(earlier: dict[int, bool], numbers: Sequence[int], answers: Sequence[bool]) -> list[bool | None]:
+    """Return the answers in the order of the calls: those of earlier queues, and those of the queue that failed."""
+    found = {**earlier, **dict(zip(numbers, answers, strict=False))}
+    return [found.get(number) for number in range(max(found, default=-1) + 1)]
 
 
 def _by_queue(queues: Iterable[str]) -> dict[str, list[int]]:
