@@ -63,7 +63,8 @@ class InFlight:
 
         If the lease is over, this process stood still, and others may have the items by now: they go back (LQ-WORK-15).
         """
-        if items and items[0].hold.is_over(now):
+        held_until = items[0].hold.held_until if items else None  # that of all: one lease
+        if held_until is not None and now >= held_until:
             self.undispatched(items)
             return []
         if "leased" in self._hooks.overridden:
