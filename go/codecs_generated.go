@@ -354,6 +354,12 @@ func readDeepCleanReply(reply rueidis.RedisMessage) (deepCleanPage, error) {
 	return found, r.err
 }
 
+// readDeleteReply reads the reply of `delete`.
+func readDeleteReply(reply rueidis.RedisMessage) (bool, error) {
+	r := answers(reply)
+	return r.number() == 1, r.err
+}
+
 // encodeExtendEntry writes one entry of `extend`.
 func encodeExtendEntry(id string, token int64, duration time.Duration) []string {
 	var args []string

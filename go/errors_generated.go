@@ -14,6 +14,9 @@ var ErrTooLarge = sentinel("LEASEQ_TOO_LARGE", true)
 // ErrCrossGroup: A follow-up is for a queue of another group, server or database: create both queues with the same group and server (LQ-HANDOFF-4).
 var ErrCrossGroup = sentinel("LEASEQ_CROSS_GROUP", true)
 
+// ErrQueueInUse: The queue cannot be deleted: it holds items or outcomes, or its clock is ahead of the server's (LQ-DELETE-1).
+var ErrQueueInUse = sentinel("LEASEQ_IN_USE", false)
+
 // ErrFormat: The queue was written by a newer version of the protocol, or is damaged.
 var ErrFormat = sentinel("LEASEQ_FORMAT", false)
 
@@ -32,6 +35,7 @@ var scriptErrors = index(
 	ErrBadArgument,
 	ErrTooLarge,
 	ErrCrossGroup,
+	ErrQueueInUse,
 	ErrFormat,
 	ErrClock,
 	ErrWrongKeyType,

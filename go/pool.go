@@ -184,6 +184,15 @@ func (p *pool) register(keys queueKeys) {
 	}
 }
 
+// unregister takes a queue out of the registry (LQ-DELETE-3). The next call that adds or leases enters it again. An error does not concern the caller.
+func (p *pool) unregister(keys queueKeys) {
+	entry := keys.registryEntry()
+	_, _ = p.shared.send(registryKey, p.limit, "SREM", registryKey, entry)
+	p.mu.Lock()
+	delete(p.registered, entry)
+	p.mu.Unlock()
+}
+
 // close ends every wait and heartbeat, waits for the tasks in the background, and closes all connections.
 func (p *pool) close() {
 	p.mu.Lock()

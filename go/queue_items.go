@@ -114,6 +114,17 @@ func (q *Queue) Configure(ctx context.Context, changes ConfigureOptions) error {
 	return err
 }
 
+// Delete deletes the queue with its settings and counters, and takes it out of the registry. It reports whether there was a queue. It must hold
+// no items, dead ones included, and no outcomes: else the error is ErrQueueInUse (LQ-DELETE-1).
+func (q *Queue) Delete(ctx context.Context) (bool, error) {
+	reply, err := q.pool.call(ctx, queueCall(deleteScript, q.keys, nil))
+	if err != nil {
+		return false, err
+	}
+	q.pool.unregister(q.keys)
+	return readDeleteReply(reply)
+}
+
 // Pause lets nothing be leased until Resume.
 func (q *Queue) Pause(ctx context.Context) error {
 	return q.Configure(ctx, ConfigureOptions{Paused: pointer(true)})

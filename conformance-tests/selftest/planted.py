@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 ROUNDS: Final = Path(__file__).parent / "rounds"
-TESTS_TIMEOUT_SECS: Final = 900.0
+TESTS_TIMEOUT_SECS: Final = 1800.0
+TIERS: Final = ("quick", "slow")
+"""Of the Python client's tests, one after the other: those of every night take longer than a bug may."""
 JOBS: Final = 3 * (os.cpu_count() or 1)
 LIVES: Final = ""
 """In the place of what killed a bug."""
@@ -113,6 +115,10 @@ def killed_by_tests(bug: SeededBug) -> str:
 
 def _python_tests(bug: SeededBug, copies: ClientCopies) -> str:
     path = os.pathsep.join((str(copies.python_copy(bug)), os.environ.get("PYTHONPATH", "")))
+    return next(filter(None, (_tests_of_tier(tier, bug, path) for tier in TIERS)), LIVES)
+
+
+def _tests_of_tier(tier: str, bug: SeededBug, path: str) -> str:
     command = [
         sys.executable,
         "-m",
@@ -125,6 +131,7 @@ def _python_tests(bug: SeededBug, copies: ClientCopies) -> str:
         "loadfile",
         "-p",
         "no:cacheprovider",
+        f"--tier={tier}",
     ]
     done = subprocess.run(
         [*command, *_likely_first(bug)],

@@ -310,6 +310,10 @@ def _configure(session: Session, handle: str | None, args: Json) -> Plan:
     return Plan(lambda: queue.configure(**limits), _nothing)
 
 
+def _delete(session: Session, handle: str | None, _: Json) -> Plan:
+    return Plan(session.queue(handle).delete, lambda deleted: {"deleted": deleted})
+
+
 def _pause(session: Session, handle: str | None, _: Json) -> Plan:
     return Plan(session.queue(handle).pause, _nothing)
 
@@ -373,6 +377,7 @@ METHODS: Final[dict[str, Method]] = {
     "inspect": _inspect,
     "list": _list,
     "configure": _configure,
+    "delete": _delete,
     "pause": _pause,
     "resume": _resume,
     "light_clean": _light_clean,

@@ -15,6 +15,7 @@ from leaseq.script_errors import (
     CrossGroupError,
     FormatError,
     OutOfMemoryError,
+    QueueInUseError,
     TooLargeError,
     WrongKeyTypeError,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "OutOfMemoryError",
     "QueueClosedError",
     "QueueFullError",
+    "QueueInUseError",
     "ReplyLostError",
     "ServerError",
     "TooLargeError",

@@ -32,6 +32,12 @@ class CrossGroupError(LeaseqError, ValueError):
     code = "LEASEQ_CROSS_GROUP"
 
 
+class QueueInUseError(LeaseqError):
+    """The queue cannot be deleted: it holds items or outcomes, or its clock is ahead of the server's (LQ-DELETE-1)."""
+
+    code = "LEASEQ_IN_USE"
+
+
 class FormatError(LeaseqError):
     """The queue was written by a newer version of the protocol, or is damaged."""
 

@@ -97,6 +97,14 @@ impl Queue {
         read_configure_reply(self.pool().call(&queue_call(&CONFIGURE, self.keys(), args)).await?).map(drop)
     }
 
+    /// Deletes the queue with its settings and counters, and takes it out of the registry. False if there was no queue. It must hold no
+    /// items, dead ones included, and no outcomes: else the error is `ScriptError::QueueInUse` (LQ-DELETE-1).
+    pub async fn delete(&self) -> Result<bool> {
+        let reply = self.pool().call(&queue_call(&DELETE, self.keys(), Words::new())).await?;
+        self.pool().unregister(self.keys()).await;
+        read_delete_reply(reply)
+    }
+
     /// Lets nothing be leased until `resume`.
     pub async fn pause(&self) -> Result<()> {
         self.configure(&ConfigureOptions::new().paused(true)).await

@@ -166,6 +166,15 @@ impl Pool {
         });
     }
 
+    /// Takes a queue out of the registry (LQ-DELETE-3). The next call that adds or leases enters it again. An error does not concern the caller.
+    pub(crate) async fn unregister(&self, keys: &QueueKeys) {
+        let entry = keys.registry_entry();
+        let mut command = redis::Cmd::new();
+        command.arg("SREM").arg(REGISTRY).arg(&entry);
+        let _ = self.shared.send(REGISTRY.as_bytes(), self.limit, &command).await;
+        self.state().registered.remove(&entry);
+    }
+
     /// Ends every wait and heartbeat, waits for the tasks in the background, and closes all connections.
     pub(crate) async fn close(&self) {
         self.closing.cancel();

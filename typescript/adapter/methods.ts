@@ -178,6 +178,7 @@ export const METHODS: Record<string, Method> = {
     },
   },
   configure: { run: (call) => emptyResult(queueOf(call).configure(values.configuration(call.args))) },
+  delete: { run: async (call) => ({ deleted: await queueOf(call).delete() }) },
   pause: { run: (call) => emptyResult(queueOf(call).configure({ paused: true })) },
   resume: { run: (call) => emptyResult(queueOf(call).configure({ paused: false })) },
   light_clean: {

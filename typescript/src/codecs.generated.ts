@@ -242,6 +242,11 @@ export function readDeepCleanReply(reply: unknown): DeepCleanPage {
   };
 }
 
+/** The reply of `delete`. */
+export function readDeleteReply(reply: unknown): boolean {
+  return reply === 1;
+}
+
 /** One entry of `extend`. */
 export function encodeExtendEntry(id: Bytes, token: number, duration: number): Argument[] {
   return [encodeId(id), encodeInteger(token, "a token"), encodeMilliseconds(duration, "duration")];

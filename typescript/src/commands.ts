@@ -195,6 +195,9 @@ export function list(
   );
 }
 
+export const deleteQueue = (keys: QueueKeys): Command<boolean> =>
+  queueCommand("delete", keys, [], codecs.readDeleteReply);
+
 export function configure(keys: QueueKeys, changes: write.Configuration): Command<boolean> {
   const args = codecs.encodeConfigureArguments(codecs.encodeConfigureOptions(changes));
   return queueCommand("configure", keys, args, codecs.readConfigureReply);

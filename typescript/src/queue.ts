@@ -385,6 +385,16 @@ export class Queue {
     await this.#pool.shared.run(commands.configure(this.keys, changes));
   }
 
+  /**
+   * Deletes the queue with its settings and counters, and takes it out of the registry. Returns false if there was no queue. It must hold
+   * no items, dead ones included, and no outcomes: else it throws LEASEQ_IN_USE (LQ-DELETE-1).
+   */
+  async delete(): Promise<boolean> {
+    const deleted = await this.#pool.shared.run(commands.deleteQueue(this.keys));
+    await this.#pool.unregister(this.keys);
+    return deleted;
+  }
+
   /** Makes a call that finishes items, so that their heartbeats know of it. */
   #whileFinishing<Result>(entries: readonly LeaseRef[], call: () => Promise<Result>): Promise<Result> {
     return this.#pool.heartbeater.whileFinishing(this.keys, entries, call);

@@ -21,6 +21,11 @@ export class CrossGroupError extends RefusedError {
   readonly code = "LEASEQ_CROSS_GROUP";
 }
 
+/** The queue cannot be deleted: it holds items or outcomes, or its clock is ahead of the server's (LQ-DELETE-1). */
+export class QueueInUseError extends RefusedError {
+  readonly code = "LEASEQ_IN_USE";
+}
+
 /** The queue was written by a newer version of the protocol, or is damaged. */
 export class FormatError extends RefusedError {
   readonly code = "LEASEQ_FORMAT";
@@ -50,6 +55,7 @@ export const SCRIPT_ERRORS: ReadonlyMap<string, new (message: string) => LeaseqE
   ["LEASEQ_BAD_ARGUMENT", BadArgumentError],
   ["LEASEQ_TOO_LARGE", TooLargeError],
   ["LEASEQ_CROSS_GROUP", CrossGroupError],
+  ["LEASEQ_IN_USE", QueueInUseError],
   ["LEASEQ_FORMAT", FormatError],
   ["LEASEQ_CLOCK", ClockError],
   ["LEASEQ_WRONG_TYPE", WrongKeyTypeError],

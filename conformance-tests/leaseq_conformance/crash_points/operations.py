@@ -166,6 +166,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         ("list", {"state": "ready", "offset": 0, "limit": 10, "order": "forward"}), ("core", "look"), LEASED
     ),
     "configure": Operation(("configure", {"max_data": 100}), ("core", "configure"), LEASED),
+    "delete": Operation(("delete", {}), ("core", "delete"), (("configure", {"max_items": 9}),)),
     "pause": Operation(("pause", {}), ("core", "limits"), LEASED),
     "resume": Operation(("resume", {}), ("core", "limits"), (*LEASED, ("pause", {}))),
     "light-clean": Operation(("light_clean", {}), ("core", "clean"), LEASED, forge={"a": -1}),

@@ -249,6 +249,17 @@ class Queue(Inspections, Outcomes):
             self._wake()
         return int(self._signal_room(state) or worker)
 
+    def delete(self, now: int) -> Reply:
+        """Delete a queue that holds nothing; a result without a place in `kept` ends with its time to live."""
+        state = self._open(now)
+        require(not self.items and all(end <= now for end in self.kept.values()), "IN_USE")
+        require(state.clock <= now, "IN_USE")
+        existed = bool(self.state or self.counters or self.kept or self.wake or self.room)
+        self.state, self.wake, self.room = None, 0, 0
+        self.counters.clear()
+        self.kept.clear()
+        return int(existed)
+
     def light_clean(self, now: int, limit: int) -> Reply:
         """Promote and reclaim, then end items and outcomes whose time is over."""
         require(1 <= limit <= 256)

@@ -229,7 +229,7 @@ def _bare(script: str, arguments: Mapping[str, Any]) -> Call:
 _BY_SCRIPT: Final[dict[str, Callable[[str, Mapping[str, Any]], Call]]] = {
     **dict.fromkeys(("add", "complete", "extend", "release"), _with_entries),
     **dict.fromkeys(IDS, _with_ids),
-    **dict.fromkeys(("settle", "stats"), _bare),
+    **dict.fromkeys(("delete", "settle", "stats"), _bare),
     "complete_and_lease": _complete_and_lease,
     "complete_with": _complete_with,
     "configure": _configure,

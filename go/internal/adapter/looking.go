@@ -47,6 +47,14 @@ func list(c *methodCall) (any, error) {
 	return object{"total": page.Total, "items": items}, nil
 }
 
+func deleteQueue(c *methodCall) (any, error) {
+	deleted, err := c.queue().Delete(c.ctx)
+	if err != nil {
+		return nil, err
+	}
+	return object{"deleted": deleted}, nil
+}
+
 func configure(c *methodCall) (any, error) {
 	var changes leaseq.ConfigureOptions
 	for name, place := range map[string]**int{

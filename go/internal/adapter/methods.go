@@ -154,7 +154,7 @@ func init() {
 			found, err := c.queue().Remove(c.ctx, c.args.ids()...)
 			return each(found, itself), err
 		},
-		"stats": stats, "inspect": inspect, "list": list, "configure": configure,
+		"stats": stats, "inspect": inspect, "list": list, "configure": configure, "delete": deleteQueue,
 		"pause":       func(c *methodCall) (any, error) { return done(c.queue().Pause(c.ctx)) },
 		"resume":      func(c *methodCall) (any, error) { return done(c.queue().Resume(c.ctx)) },
 		"light_clean": lightClean, "deep_clean": deepClean,

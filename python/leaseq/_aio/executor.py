@@ -215,6 +215,14 @@ class Executor(Borrower):
                 raise
         self._register_at = min([each.until for each in self.queues])
 
+    async def unregister(self) -> None:
+        """Take the queue out of the registry (LQ-DELETE-3). An error does not concern the caller. The next call that adds or leases enters it again."""
+        queue = self.queues[0]
+        registry = Executor(self.client, REGISTRY, life=self.life)
+        with contextlib.suppress(LeaseqError):
+            await registry.execute_all([("SREM", REGISTRY, queue.keys.entry)], REGISTRY_SECS, max_waits=0)
+        self._register_at = queue.until = -math.inf
+
     async def publish(self, died: Sequence[str]) -> None:
         """Publish the failures of items that died in an earlier call, whose script cannot publish them (LQ-CLIENT-8). Errors are ignored.
 

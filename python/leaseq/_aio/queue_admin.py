@@ -262,3 +262,13 @@ class QueueAdmin(NamedQueue):
             self.keys, max_data=max_data, max_items=max_items, max_attempts=max_attempts
         )
         await self.executor.run(command)
+
+    async def delete(self) -> bool:
+        """Delete the queue with its settings and counters, and take it out of the registry. Return false if there was no queue.
+
+        The queue must be empty: raises QueueInUseError if it holds items, dead ones included, or outcomes, or if its clock is
+        ahead of the server's (LQ-DELETE-1); nothing is changed then. A later `add_item` makes a new queue.
+        """
+        deleted = await self.executor.run(commands.delete(self.keys))
+        await self.executor.unregister()
+        return deleted

@@ -257,3 +257,13 @@ class QueueAdmin(NamedQueue):
             self.keys, max_data=max_data, max_items=max_items, max_attempts=max_attempts
         )
         self.executor.run(command)
+
+    def delete(self) -> bool:
+        """Delete the queue with its settings and counters, and take it out of the registry. Return false if there was no queue.
+
+        The queue must be empty: raises QueueInUseError if it holds items, dead ones included, or outcomes, or if its clock is
+        ahead of the server's (LQ-DELETE-1); nothing is changed then. A later `add_item` makes a new queue.
+        """
+        deleted = self.executor.run(commands.delete(self.keys))
+        self.executor.unregister()
+        return deleted

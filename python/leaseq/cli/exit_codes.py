@@ -33,7 +33,7 @@ class ExitCode(IntEnum):
 
 MEANINGS: Final = {
     ExitCode.DONE.value: "done; the result is yes",
-    ExitCode.NO.value: "the result is no: nothing is there, the lease is lost, the id exists",
+    ExitCode.NO.value: "the result is no: nothing is there, the lease is lost, the id exists, the queue holds something",
     ExitCode.BAD_INPUT.value: "bad input: a flag, an argument, a file; nothing was done",
     ExitCode.NO_SERVER.value: "the server is away, refuses or cannot do it; nothing was done",
     ExitCode.UNKNOWN.value: "the reply was lost, or the server broke off: it may or may not have been done",
@@ -182,6 +182,8 @@ def code_of(error: errors.LeaseqError) -> ExitCode:
         return ExitCode.UNKNOWN
     if isinstance(error, _BAD_INPUT):
         return ExitCode.BAD_INPUT
+    if isinstance(error, errors.QueueInUseError):
+        return ExitCode.NO
     return ExitCode.FULL if isinstance(error, _FULL) else ExitCode.NO_SERVER
 
 

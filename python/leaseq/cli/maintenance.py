@@ -1,10 +1,11 @@
-"""`leaseq pause`, `resume`, `configure`, `clean`: looking after a queue."""
+"""`leaseq pause`, `resume`, `configure`, `clean`, `delete`: looking after a queue."""
 
 import click
 
 from leaseq import WorkQueue
 from leaseq.cli import formatting, output
 from leaseq.cli.audit import audited
+from leaseq.cli.exit_codes import ExitCode
 from leaseq.cli.server import on_queue, stats_of
 
 
@@ -112,3 +113,24 @@ def clean(*, queue: WorkQueue, deep: bool, dry_run: bool, as_json: bool) -> None
         return
     counts = [f"{count} {formatting.plain(kind)}" for kind, count in done.items() if count]
     output.line(f"{'to do: ' if dry_run and counts else ''}{', '.join(counts) or 'nothing to do'}")
+
+
+@click.command(short_help="Delete QUEUE, which must be empty.")
+@on_queue
+@output.as_json
+@audited
+def delete(*, queue: WorkQueue, as_json: bool) -> int:
+    """Delete QUEUE with its limits, pause and counters, and take it out of the registry. Exits with 1 if there is no such queue.
+
+    It is refused while the queue holds items, dead ones included, or outcomes that are kept. A later `leaseq add` makes a new queue.
+
+    \b
+    Example:
+      leaseq delete orders
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    deleted = queue.delete()
+    if as_json:
+        output.document({"queue": queue.name, "deleted": deleted})
+    else:
+        output.line(f"{queue.name} {'is deleted' if deleted else 'does not exist'}")
+    return ExitCode.DONE if deleted else ExitCode.NO

@@ -38,6 +38,7 @@ _SECTIONS: Final = {
         "resume": "maintenance",
         "configure": "maintenance",
         "clean": "maintenance",
+        "delete": "maintenance",
         "drain": "removal",
     },
     "Move": {

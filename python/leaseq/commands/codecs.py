@@ -216,6 +216,11 @@ def deep_clean_reply(reply: Any) -> tuple[str, dict[str, Any]]:
     return reply[0].decode(), found
 
 
+def delete_reply(reply: Any) -> bool:
+    """Read the reply."""
+    return bool(reply == 1)
+
+
 def extend_entry(item_id: str, token: int, lease_secs: Duration) -> tuple[Argument, ...]:
     """Return the arguments of one entry of `extend`."""
     return (

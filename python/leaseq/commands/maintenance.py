@@ -65,6 +65,11 @@ def deep_clean(keys: QueueKeys, cursor: str, limit: int, *, dry_run: bool = Fals
     return command(_scripts.DEEP_CLEAN, keys, codecs.deep_clean_arguments(cursor, limit, dry_run), parse)
 
 
+def delete(keys: QueueKeys) -> Command[bool]:
+    """Delete a queue that holds nothing; answers whether there was one."""
+    return command(_scripts.DELETE, keys, (), codecs.delete_reply)
+
+
 def configure(
     keys: QueueKeys,
     *,

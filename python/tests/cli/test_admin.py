@@ -335,6 +335,17 @@ class TestMaintenance:
             ["max_attempts", "3"],
         ]
 
+    def test_delete(self, call: Calls, queue: leaseq.WorkQueue, redis_client: redis.Redis) -> None:
+        """LQ-DELETE-1: exit code 1 if the queue holds something, or does not exist."""
+        queue.add_item(leaseq.Item(b"data", id="a"))
+        queue.configure(max_items=9)
+        call.refused(1, "the queue holds items: complete, remove or purge them first", "delete", "q")
+        queue.remove("a")
+        assert call.yes("delete", "q").out == "q is deleted\n"
+        assert not redis_client.keys("*")
+        done = call("delete", "q", "--json")
+        assert (done.code, done.document) == (1, {"queue": "q", "deleted": False})
+
     def overdue(self, queue: leaseq.WorkQueue, client: redis.Redis) -> None:
         """A lease that is over: forged, by an extension to the shortest and the server's own clock."""
         item = queue.lease(3600)

@@ -67,6 +67,7 @@ def test_each_command_that_changes_something_is_logged(
     call("resume", *of)
     call("configure", *of, "--max-items", "7")
     call("drain", *of, "--state", "ready", "--yes")
+    call("delete", *of)
     for looked in ("stats", "list", "peek", "clean"):
         call(looked, *of)
     assert ended(log) == [
@@ -79,6 +80,12 @@ def test_each_command_that_changes_something_is_logged(
         ("leaseq resume", {}, None, None),
         ("leaseq configure", {"max_items": 7}, None, None),
         ("leaseq drain", {"states": ["ready"]}, 3, None),
+        (
+            "leaseq delete",
+            {},
+            None,
+            "LEASEQ_IN_USE the queue holds items: complete, remove or purge them first",
+        ),
     ]
     first = read(log)[0]
     assert (first["user"], first["host"], first["queue"], first["group"]) == (

@@ -157,6 +157,7 @@ OPERATIONS: dict[str, Callable[[Any], object]] = {
     "pause": lambda q: q.pause(),
     "resume": lambda q: q.resume(),
     "configure": lambda q: q.configure(max_items=5),
+    "delete": lambda q: q.delete(),
     "dead letters": lambda q: q.dead_letters(),
     "revive all": lambda q: q.revive_all(),
     "purge all": lambda q: q.purge_all(),

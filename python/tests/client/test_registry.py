@@ -234,3 +234,27 @@ class TestReading:
         for name in "abcdef":
             flavour.queue(name, client).add_item(Item(b"x"))
         assert [queue.name for queue in read(client)] == list("abcdef")
+
+
+class TestLeaving:
+    """LQ-DELETE-3."""
+
+    def test_a_deleted_queue_is_entered_again_when_it_is_used(
+        self, queue: Any, redis_client: redis.Redis
+    ) -> None:
+        queue.add_item(Item(b"", id="a"))
+        with pytest.raises(leaseq.QueueInUseError, match="holds items"):
+            queue.delete()
+        assert entries(redis_client) == {b"q:q"}
+        queue.remove("a")
+        assert (queue.delete(), queue.delete()) == (True, False)
+        assert not redis_client.keys("*")
+        queue.add_item(Item(b"", id="a"))
+        assert entries(redis_client) == {b"q:q"}
+
+    def test_a_registry_that_cannot_be_written_fails_no_deletion(
+        self, queue: Any, redis_client: redis.Redis
+    ) -> None:
+        queue.configure(max_items=1)
+        redis_client.set(KEY, "of another program")
+        assert queue.delete()

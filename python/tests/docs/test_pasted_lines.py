@@ -16,7 +16,7 @@ import yaml
 from support import page_server
 from support.page_server import PageServer
 from support.pasted import block, service, settings_of_operations, shell
-from support.servers import WITH_TLS, ReservedPort, find_program, plain_client, wait_until
+from support.servers import WITH_TLS, ReservedPort, find_program, wait_until
 from support.snippets import ROOT, blocks
 
 import leaseq
@@ -194,26 +194,18 @@ def test_the_lines_about_export_and_import(
 
 
 @pytest.mark.each_server
-def test_the_user_of_the_specification(deployed: PageServer) -> None:
-    (line,) = (
-        one.text for one in blocks(ROOT / "spec" / "11-security.md") if one.text.startswith("ACL SETUSER")
-    )
-    with deployed.client() as client:
-        client.execute_command(*line.split())
-        with plain_client(deployed.url, username="reader", password="password") as reader:  # noqa: S106
-            queue = leaseq.WorkQueue("orders", reader)
-            assert queue.stats().items == 5
-            assert queue.list_items("dead").items
-            queue.close()
-
-
-@pytest.mark.each_server
-def test_a_queue_is_taken_out_of_the_registry(deployed: PageServer) -> None:
+def test_a_queue_is_deleted(deployed: PageServer, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r"`(SREM .*?)`", page)
+    (line,) = re.findall(r"`(leaseq delete .*?)`", page)
+    operator = deployed.users["operator"]
+    with leaseq.WorkQueue("old", operator) as queue:
+        queue.add_item(leaseq.Item(b"", id="a"))
+        queue.remove("a")
     with deployed.client() as client:
-        assert client.execute_command(*line.replace("GROUP:NAME", "orders:orders").split()) == 1
-        assert [queue.name for queue in leaseq.registry.queues(client)] == ["default"]
+        assert "old" in [queue.name for queue in leaseq.registry.queues(client)]
+        shell(line.replace("QUEUE", "old"), tmp_path, {"REDIS_URL": operator})
+        assert sorted(queue.name for queue in leaseq.registry.queues(client)) == ["default", "orders"]
+        assert not list(client.scan_iter("leaseq:{old}:*"))
 
 
 @pytest.mark.each_server

@@ -93,7 +93,6 @@ BLOCKS: Final = {
         " " * 26 + "fork": "",
         "livenessProbe:": "jobs/test_worker_status.py::test_what_becomes_of_jobs_is_counted_by_function",
     },
-    "spec/11-security.md": {"ACL SETUSER reader": f"{PASTED}the_user_of_the_specification"},
 }
 """For each page how its blocks start, and the test that runs each; "" if there is nothing to run."""
 
@@ -119,7 +118,6 @@ COMMANDS: Final = {
         "min-replicas-to-write 1": "docs/test_deployment.py::test_a_replica_follows_with_the_lines_of_the_page",
     },
     "docs/operations.md": {
-        "SREM leaseq:queues GROUP:NAME": f"{PASTED}a_queue_is_taken_out_of_the_registry",
         "maxmemory-policy noeviction": f"{PASTED}the_settings_of_operations",
         "appendonly yes": f"{PASTED}the_settings_of_operations",
         "appendfsync everysec": f"{PASTED}the_settings_of_operations",

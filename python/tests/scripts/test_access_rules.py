@@ -22,7 +22,8 @@ SOURCES = {script.name: script.source for script in _scripts.SCRIPTS}
 def test_every_operation_is_of_a_role() -> None:
     assert roles().keys() == {"producer", "worker", "cleaner", "reader"}
     assert {name for operations, _ in roles().values() for name in operations} == SOURCES.keys() - {
-        "configure"
+        "configure",
+        "delete",
     }
 
 

@@ -45,7 +45,7 @@ VARIANTS = (
     "release with dead",
 )
 STATES_PAGE = "conformance-tests/STATES.md"
-READING = {"deep_clean", "stats", "list", "configure"}
+READING = {"deep_clean", "stats", "list", "configure", "delete"}
 """Operations that the table names in one sentence: they leave each healthy item as it is."""
 OF_CLIENTS = {"LEASEQ_FULL"}
 """Codes that clients give to answers and that no script raises."""

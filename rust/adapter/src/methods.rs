@@ -98,6 +98,7 @@ impl Call<'_> {
             }
             "list" => self.list().await,
             "configure" => self.configure().await,
+            "delete" => Ok(json!({"deleted": self.queue()?.delete().await?})),
             "pause" => Ok(queue.pause().await.map(|()| json!({}))?),
             "resume" => Ok(queue.resume().await.map(|()| json!({}))?),
             "light_clean" => {

@@ -610,6 +610,12 @@ pub(crate) fn read_deep_clean_reply(reply: Value) -> Result<DeepCleanPage> {
     })
 }
 
+/// Reads the reply of `delete`.
+pub(crate) fn read_delete_reply(reply: Value) -> Result<bool> {
+    let r = &mut Reply::answers(reply)?;
+    Ok(r.flag()?)
+}
+
 /// Writes one entry of `extend`.
 pub(crate) fn encode_extend_entry(id: &[u8], token: i64, duration: Duration) -> Words {
     let mut args = Words::new();

@@ -12,6 +12,8 @@ pub enum ScriptError {
     TooLarge,
     /// A follow-up is for a queue of another group, server or database: create both queues with the same group and server (LQ-HANDOFF-4).
     CrossGroup,
+    /// The queue cannot be deleted: it holds items or outcomes, or its clock is ahead of the server's (LQ-DELETE-1).
+    QueueInUse,
     /// The queue was written by a newer version of the protocol, or is damaged.
     Format,
     /// The server's clock is outside 2025 to 2059.
@@ -30,6 +32,7 @@ impl ScriptError {
             ScriptError::BadArgument => "LEASEQ_BAD_ARGUMENT",
             ScriptError::TooLarge => "LEASEQ_TOO_LARGE",
             ScriptError::CrossGroup => "LEASEQ_CROSS_GROUP",
+            ScriptError::QueueInUse => "LEASEQ_IN_USE",
             ScriptError::Format => "LEASEQ_FORMAT",
             ScriptError::Clock => "LEASEQ_CLOCK",
             ScriptError::WrongKeyType => "LEASEQ_WRONG_TYPE",
@@ -44,6 +47,7 @@ impl ScriptError {
             ScriptError::BadArgument => true,
             ScriptError::TooLarge => true,
             ScriptError::CrossGroup => true,
+            ScriptError::QueueInUse => false,
             ScriptError::Format => false,
             ScriptError::Clock => false,
             ScriptError::WrongKeyType => false,
@@ -57,6 +61,7 @@ impl ScriptError {
             "LEASEQ_BAD_ARGUMENT" => Some(ScriptError::BadArgument),
             "LEASEQ_TOO_LARGE" => Some(ScriptError::TooLarge),
             "LEASEQ_CROSS_GROUP" => Some(ScriptError::CrossGroup),
+            "LEASEQ_IN_USE" => Some(ScriptError::QueueInUse),
             "LEASEQ_FORMAT" => Some(ScriptError::Format),
             "LEASEQ_CLOCK" => Some(ScriptError::Clock),
             "LEASEQ_WRONG_TYPE" => Some(ScriptError::WrongKeyType),
