@@ -279,3 +279,40 @@ def test_a_node_that_does_not_say_its_host(
     assert flavour.run(connection.read()) == b"PONG"
     found.release(connection)
     flavour.run(found.close())
+
+
+@pytest.mark.parametrize("how", ["MOVED", "ASK"])
+def test_the_node_of_a_redirection_is_where_the_client_maps_it(
+    flavour: ClientFlavour, nodes: servers.RedisCluster, how: str
+) -> None:
+    """LQ-CLUSTER-3: nodes behind forwarded ports say what cannot be reached from here."""
+    port = nodes.nodes[1].port
+
+    def remap(address: tuple[str, int]) -> tuple[str, int]:
+        return ("127.0.0.1", port) if address[0] == "10.255.255.1" else address
+
+    client = flavour.cluster_client(nodes.url, address_remap=remap)
+    found: Any = ROUTES[flavour.name].route(client)
+    flavour.run(found.node_of("{q}"))  # the slots are known
+    connection = flavour.run(found.acquire("{q}", error_reply(f"{how} 1 10.255.255.1:7000")))
+    assert (connection.endpoint.host, connection.endpoint.port) == ("127.0.0.1", port)
+    found.release(connection)
+    flavour.run(found.close())
+
+
+def test_no_connection_is_used_again_behind_a_refusal_to_write(
+    flavour: ClientFlavour, nodes: servers.RedisCluster
+) -> None:
+    """LQ-CLIENT-25: the node may be a replica by now."""
+    found: Any = ROUTES[flavour.name].route(flavour.cluster_client(nodes.url))
+    before = flavour.run(found.acquire("{q}"))
+    found.release(before)
+    again = flavour.run(found.acquire("{q}"))
+    assert again is before
+    found.release(again)
+    found.forget()
+    after = flavour.run(found.acquire("{q}"))
+    assert after is not before
+    assert not before.is_open
+    found.release(after)
+    flavour.run(found.close())

@@ -50,6 +50,15 @@ def test_a_certificate_that_is_replaced_is_read(given: dict[str, Any], tmp_path:
     assert context(given) is after
 
 
+@pytest.mark.parametrize("changed", ["ssl_ca_certs", "ssl_certfile", "ssl_keyfile"])
+def test_each_file_that_changes_is_read(given: dict[str, Any], tmp_path: Path, changed: str) -> None:
+    """One of them alone: a second issuer is added, for example."""
+    before = context(given)
+    file = tmp_path / changed
+    file.write_bytes(file.read_bytes() + b"\n")
+    assert context(given) is not before
+
+
 def test_a_link_that_leads_elsewhere(given: dict[str, Any], tmp_path: Path) -> None:
     """As secrets are mounted in a container."""
     for name in ("old", "new"):
