@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, get_args
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -72,4 +72,4 @@ async def _answer(function: Callable[..., Any], *arguments: Any) -> Any:
     if inspect.iscoroutinefunction(function):
         return await function(*arguments)
     answer = await run_in_threadpool(function, *arguments)
-    return await cast("Awaitable[Any]", answer) if inspect.isawaitable(answer) else answer
+    return await answer if inspect.isawaitable(answer) else answer

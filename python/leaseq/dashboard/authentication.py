@@ -4,7 +4,6 @@ import base64
 import binascii
 import ipaddress
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 from starlette.authentication import SimpleUser
@@ -46,7 +45,8 @@ class PasswordLogin:
             await self._app(scope, receive, send)
             return
         name, password = _credentials(Headers(scope=scope).get("authorization", ""))
-        if name and await run_in_threadpool(partial(self._passwords.accept, name, password)):
+        is_right = await run_in_threadpool(self._passwords.accept, name, password) if name else False
+        if is_right:
             await self._app({**scope, "user": SimpleUser(name)}, receive, send)
             return
         asking = {"www-authenticate": 'Basic realm="leaseq dashboard", charset="UTF-8"'}

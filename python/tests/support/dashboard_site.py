@@ -40,7 +40,9 @@ class Browser:
 
     def fields(self, **query: object) -> dict[str, str]:
         """Return the hidden fields of the form of a change."""
-        page = self.get("/change", **query)
+        reply = self.client.get(self.address("/change", query))
+        assert reply.status_code == 200, (reply.status_code, reply.text)
+        page = reply.text
         return {name: html.unescape(value) for name, value in _FIELD.findall(page)}
 
     def post(self, fields: Mapping[str, str], status: int = 200, **query: object) -> str:

@@ -1,7 +1,7 @@
 """A change: the page that shows what it would do, and the one that says what it did."""
 
 import logging
-from typing import Final, cast
+from typing import Final
 
 from starlette.responses import Response
 
@@ -70,9 +70,10 @@ def _perform(site: Site, visit: Visit, asked: Change) -> Response:
 def _change(site: Site, visit: Visit) -> Change:
     """Return the change that the address names. Raises BadArgumentError, BadNameError."""
     name, source = visit.text("action"), site.source
-    if name not in ACTIONS:
+    action = next((each for each in ACTIONS if each == name), None)
+    if action is None:
         raise BadArgumentError("this address names no change")
-    action, queue, given = cast("Action", name), visit.queue(), visit.request.query_params
+    queue, given = visit.queue(), visit.request.query_params
     if action in {"pause", "resume"}:
         return PauseChange(source, action, queue)
     if action == "configure":
