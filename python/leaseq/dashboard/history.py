@@ -36,6 +36,16 @@ class QueueHistory:
         if len(values) > MAX_SAMPLES * width:
             del values[:width]
 
+    def rate(self, stats: QueueStats, name: str) -> float:
+        """Return by how much a counter such as "completed" grew per minute, over the last half minute to minute."""
+        values, width = self._values, len(_FIELDS)
+        if not values:
+            return 0.0
+        start = -2 * width if len(values) > width else -width
+        seconds = stats.now - values[start]
+        grown: float = getattr(stats, name) - values[start + _FIELDS.index(name)]
+        return max(0.0, grown) * 60 / seconds if seconds > 0 else 0.0
+
     def levels(self, name: str) -> list[float]:
         """Return how high a count was at each sample, such as "ready"."""
         return list(self._values[_FIELDS.index(name) :: len(_FIELDS)])

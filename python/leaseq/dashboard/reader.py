@@ -43,14 +43,13 @@ class QueueRecord:
         error: why it could not be read the last time, or "".
     """
 
-    __slots__ = ("_before", "error", "history", "queue", "stats")
+    __slots__ = ("error", "history", "queue", "stats")
 
     def __init__(self, queue: RegisteredQueue) -> None:
         self.queue = queue
         self.stats: QueueStats | None = None
         self.history = QueueHistory()
         self.error = ""
-        self._before: QueueStats | None = None
 
     def record(self, answer: QueueStats | LeaseqError) -> None:
         """Take in the answer of a read."""
@@ -58,16 +57,12 @@ class QueueRecord:
             self.error = str(answer)
             return
         self.error = ""
-        self._before, self.stats = self.stats, answer
+        self.stats = answer
         self.history.add(answer)
 
     def rate(self, name: str) -> float:
-        """Return by how much a counter such as "completed" grew per minute between the last two reads."""
-        if self.stats is None or self._before is None:
-            return 0.0
-        seconds = max(self.stats.now - self._before.now, 1e-6)
-        grown: int = getattr(self.stats, name) - getattr(self._before, name)
-        return max(0, grown) * 60 / seconds
+        """Return by how much a counter such as "completed" grows per minute now."""
+        return 0.0 if self.stats is None else self.history.rate(self.stats, name)
 
 
 class Reader:

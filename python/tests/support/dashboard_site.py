@@ -32,7 +32,7 @@ class Browser:
         self.client = client
         self._prefix = prefix
 
-    def get(self, path: str, status: int = 200, **query: object) -> str:
+    def get(self, path: str, status: Any = 200, **query: object) -> str:
         """Return a page, as it is sent."""
         reply = self.client.get(self.address(path, query))
         assert reply.status_code == status, (reply.status_code, reply.text)
@@ -52,7 +52,7 @@ class Browser:
         (note,) = re.findall(r'<p class="note"[^>]*>(.*?)</p>', reply.text)
         return html.unescape(note)
 
-    def change(self, status: int = 200, **query: object) -> str:
+    def change(self, status: Any = 200, **query: object) -> str:
         """Make a change as it is shown."""
         return self.post(self.fields(**query), status, **query)
 
