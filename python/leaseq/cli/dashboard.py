@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
+import signal
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 """The names by which a browser reaches the loopback."""
+
+GRACE_SECS: Final = 5
+"""Seconds that open requests may take at the end."""
 
 
 def _address(_context: click.Context, _parameter: click.Parameter, text: str) -> tuple[str, int]:
@@ -144,25 +149,37 @@ def dashboard(
         hosts={*hosts, *LOOPBACK_NAMES, host},
         login=_login(auth, proxies),
     )
-    shown = f"[{host}]" if ":" in host else host
-    click.echo(f"leaseq dashboard: http://{shown}:{port}{root_path}/", err=True)
-    settings = uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        root_path=root_path.rstrip("/"),
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=5,
-    )
-    running = uvicorn.Server(settings)
-    running.run()
-    if not running.started:
-        raise CommandError(
-            f"cannot listen on {shown}:{port}; --listen takes another HOST:PORT", ExitCode.BAD_INPUT
+    with _listening(host, port) as listening:
+        address = f"[{host}]" if ":" in host else host
+        click.echo(f"leaseq dashboard: http://{address}:{listening.getsockname()[1]}{root_path}/", err=True)
+        settings = uvicorn.Config(
+            app,
+            root_path=root_path.rstrip("/"),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=GRACE_SECS,
         )
+        running = uvicorn.Server(settings)
+
+        def stop(*_: object) -> None:
+            running.should_exit = True
+
+        for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again when it has ended
+            signal.signal(number, stop)
+        running.run(sockets=[listening])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens. Raises CommandError."""
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise CommandError(
+            f"cannot listen on {host}:{port}: {error.strerror}; --listen takes another HOST:PORT",
+            ExitCode.BAD_INPUT,
+        ) from None
 
 
 def _is_loopback(host: str) -> bool:

@@ -162,7 +162,7 @@ def test_the_user_of_the_application_is_named(url: str) -> None:
 
 def test_no_server_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REDIS_URL", raising=False)
-    with pytest.raises(NoServerError, match="leaseq[.]dashboard[.]asgi"):
+    with pytest.raises(NoServerError, match=r"leaseq\.dashboard\.asgi"):
         dashboard.asgi()
 
 
