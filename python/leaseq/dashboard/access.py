@@ -68,7 +68,7 @@ async def visitor_of(request: Request, allow: Allow, user_name: UserName) -> Vis
 
 
 async def _answer(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function of the application: one that is not asynchronous in a thread, since it may ask a database."""
+    """Call a function of the application: in a thread unless it is asynchronous, since it may ask a database."""
     if inspect.iscoroutinefunction(function):
         return await function(*arguments)
     answer = await run_in_threadpool(function, *arguments)

@@ -52,7 +52,7 @@ _PAGES: Final[dict[str, Page]] = {
 class Dashboard:
     """The dashboard as an ASGI application, to be mounted under any path.
 
-    `hosts` and `login` are for one that stands alone: the names that a browser may use, and what asks for the user.
+    `hosts` and `login` are for a dashboard that runs alone: the names that a browser may use, and what asks for the user.
     """
 
     def __init__(
@@ -127,8 +127,8 @@ def asgi(
     Without `allow`, every request may "read" and nothing else. So mount it
     behind the login of your application, or give `allow`.
 
-    `user(request)` returns the name of the user for the audit log; by default the one that Starlette's
-    `AuthenticationMiddleware` found.
+    `user(request)` returns the name of the user for the audit log; by default the user of Starlette's
+    `AuthenticationMiddleware`.
 
     No connection is opened before the first request. `close()` of the application ends its background thread; a server
     that runs it alone calls that at its end. Raises NoServerError, BadTypeError, BadArgumentError.

@@ -56,7 +56,7 @@ class ItemChange:
         return Plan(_QUESTIONS[self.action], _shown(item), facts)
 
     def perform(self, shown: Mapping[str, str]) -> Report:
-        """Do it, if the item is the one that was shown."""
+        """Do it, if the item is still as it was shown."""
         with self._source.queue(self.queue) as queue:
             item = queue.inspect(self._id)
             if meanwhile := _meanwhile(shown, item):

@@ -25,7 +25,7 @@ _ENVIRONMENT: Final = jinja2.Environment(
 
 
 def _iso(seconds: float) -> str:
-    """Return a moment as the attribute of an element `time`; "" for one that no calendar has."""
+    """Return a moment as the attribute of an element `time`; "" if no calendar has it."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except (OverflowError, ValueError, OSError):
@@ -56,7 +56,7 @@ _ENVIRONMENT.globals["version"] = leaseq.__version__
 
 
 _WITH_FRAGMENT: Final = {name[1:-5] for name in _ENVIRONMENT.list_templates() if name.startswith("_")}
-"""Pages a part of which is read again and again."""
+"""Pages with a part that is read again and again."""
 
 
 def base_of(request: Request) -> str:

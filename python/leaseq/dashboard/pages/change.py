@@ -1,4 +1,4 @@
-"""A change: the page that shows what it would do, and the one that says what it did."""
+"""A change: the page that shows what it would do, and the page that reports what it did."""
 
 import logging
 from typing import Final

@@ -10,7 +10,7 @@ SHARED_SECS = 2.0
 
 
 def workers(site: Site, visit: Visit) -> Response:
-    """Return the workers, the one that holds an item for longest first."""
+    """Return the workers; the worker that holds an item for longest is first."""
     found = site.reads.get("workers", SHARED_SECS, lambda: live_workers(site.source.client))
     text = visit.text("text").strip()
     chosen = [
