@@ -22,7 +22,7 @@ Action = Literal[
     "pause_schedule",
     "resume_schedule",
 ]
-"""What a visitor may do: read the pages, see the data of items, and each change."""
+"""An action of a visitor: reading the pages, seeing the data of items, or a change."""
 
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 

@@ -10,7 +10,7 @@ from leaseq.keys import RegisteredQueue
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a change would do now.
+    """The plan of a change: what it would do now.
 
     Attributes:
         question: a sentence for the visitor.
@@ -29,7 +29,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a change did.
+    """The report of a change: what it did.
 
     Attributes:
         text: a sentence for the visitor.

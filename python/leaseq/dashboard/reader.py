@@ -86,6 +86,11 @@ class Reader:
         self._thread: threading.Thread | None = None
         self._pid = 0
 
+    @property
+    def has_read(self) -> bool:
+        """False before the first read has ended."""
+        return self._has_read.is_set()
+
     def records(self) -> list[QueueRecord]:
         """Return all queues, sorted by name. The first call waits for the first read, for up to 3 s."""
         self._start()

@@ -1,4 +1,4 @@
-"""What holds for every request: allowed hosts, changes only from the dashboard's own pages, and headers of the response."""
+"""The rules of every request: allowed hosts, changes only from the dashboard's own pages, and headers of the response."""
 
 from collections.abc import Collection
 from typing import Final

@@ -28,16 +28,25 @@ class SharedReads:
     def get(self, key: Hashable, secs: float, read: Callable[[], T]) -> T:
         """Return the answer of a read that is at most `secs` seconds old. Raises what the read raises."""
         with self._guard:
-            found = self._reads.pop(key, None) or _Read()
-            self._reads[key] = found  # the last one used is the last in the order
-            if len(self._reads) > MAX_READS:
-                del self._reads[next(iter(self._reads))]
+            found = self._reads.get(key)
+            if found is None:
+                self._make_room()
+                found = self._reads[key] = _Read()
         with found.lock:
             if time.monotonic() >= found.until:
                 found.answer = read()
                 found.until = time.monotonic() + secs
             answer: T = found.answer
             return answer
+
+    def _make_room(self) -> None:
+        """Drop answers that are too old, and the oldest ones if there are too many: an answer can be as long as an item."""
+        now = time.monotonic()
+        self._reads = {
+            key: read for key, read in self._reads.items() if now < read.until or read.lock.locked()
+        }
+        while len(self._reads) >= MAX_READS:
+            del self._reads[next(iter(self._reads))]
 
     def forget(self) -> None:
         """Read all again: something has changed."""

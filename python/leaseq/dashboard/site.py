@@ -1,4 +1,4 @@
-"""What all pages share, and one visit of a page."""
+"""The site that all pages share, and one visit of a page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -30,5 +30,6 @@ def overview(site: Site, visit: Visit) -> Response:
         shows=list(queue_list.SHOWN),
         sort=sort,
         error=site.reader.error,
+        has_read=site.reader.has_read,
         slots=MAX_SAMPLES - 1,
     )
