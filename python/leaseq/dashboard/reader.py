@@ -29,7 +29,7 @@ VIEWED_SECS: Final = 6.0
 REGISTRY_SECS: Final = 10.0
 """Seconds between two reads of the registry."""
 
-FIRST_READ_SECS: Final = 3.0
+FIRST_READ_SECS: Final = 10.0
 """Seconds for which the first page waits for the first read."""
 
 
@@ -92,7 +92,7 @@ class Reader:
         return self._has_read.is_set()
 
     def records(self) -> list[QueueRecord]:
-        """Return all queues, sorted by name. The first call waits for the first read, for up to 3 s."""
+        """Return all queues, sorted by name. The first call waits for the first read, for up to 10 s."""
         self._start()
         self._has_read.wait(FIRST_READ_SECS)
         return list(self._records.values())

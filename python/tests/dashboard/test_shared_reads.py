@@ -39,9 +39,9 @@ def test_an_error_is_no_answer() -> None:
     reads = SharedReads()
 
     def fail() -> int:
-        raise ValueError
+        raise LookupError("away")
 
-    with pytest.raises(ValueError, match=""):
+    with pytest.raises(LookupError, match="away"):
         reads.get("a", 60, fail)
     assert reads.get("a", 60, lambda: 1) == 1
 
