@@ -9,6 +9,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import leaseq
+from leaseq.extras import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,6 +105,16 @@ def test_a_file_without_users_is_refused(call: Calls, tmp_path: Path) -> None:
     call.refused(74, "No such file", "dashboard", "--auth", str(tmp_path / "none"))
     (tmp_path / "users").write_text("ada:secret\n")
     call.refused(2, "line 1 of the file of users", "dashboard", "--auth", str(tmp_path / "users"))
+
+
+@pytest.mark.parametrize("missing", ["starlette", "uvicorn"])
+def test_without_the_extra_one_line_says_how_to_install_it(missing: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; from leaseq.cli import main; main()"
+    arguments = [sys.executable, "-c", code, "dashboard", "--url", "redis://localhost"]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(f"leaseq dashboard: it needs {missing}; install it with: ")
+    assert done.stderr.endswith(f"{install_command('dashboard')}\n")
 
 
 def test_a_port_in_use_is_reported(call: Calls) -> None:
