@@ -62,7 +62,7 @@ demo: setup ## the queue at work, live in the terminal, on a server of its own; 
 # -- tests: three commands. Steps joined by + run side by side, two at a time: the longest is first.
 
 TEST_STEPS := conformance-python+lint+typescript+vectors pytest
-REST_STEPS := conformance-others+docs+vectors-core go rust kube typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
+REST_STEPS := conformance-others+docs+vectors-core go rust kube dashboard typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
 
 .PHONY: list-steps
 list-steps: # for .ci/run, which looks whether each has run
@@ -188,6 +188,11 @@ rust: servers-newest ## the Rust client: rustfmt, clippy, its tests and those of
 kube: servers-newest ## the Helm chart: rendered, against the schemas of its kinds; its autoscaling, boards and page
 	tools/kube/fetch.sh $(BIN)/python
 	$(BIN)/python -m pytest deploy/tests
+
+.PHONY: dashboard
+dashboard: servers-newest ## the dashboard in a headless Chromium: every page and change, by keyboard, on a phone, in an outage
+	tools/browser/fetch.sh
+	$(BIN)/python -m pytest python/browser/tests
 
 .PHONY: rust-build
 rust-build: # its adapter, and its part of the fleets

@@ -173,3 +173,13 @@ def test_instructions_that_the_floor_takes_as_well_are_the_machines() -> None:
         "leaseq add 1: 21,100 instead of 20,000 (+5.5%)"
     ]
     assert instructions.risen({"floor add 1": 9_000, "leaseq add 1": 20_400}, committed) == []
+
+
+def test_the_cost_of_the_dashboard_is_reported(program: str) -> None:
+    command = [sys.executable, str(BENCHMARKS / "dashboard.py"), "--quick", "--server", program]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found.keys() >= {"page_ms", "fragment_ms", "calls_per_sec", "dashboard_cpu_percent"}
+    assert found["requests"] >= found["viewers"]
+    assert found["calls_per_sec"] < 300

@@ -2,7 +2,6 @@
 
 import logging
 
-from leaseq.cli.formatting import one_line
 from leaseq.errors import (
     AccessDeniedError,
     LeaseqError,
@@ -11,6 +10,7 @@ from leaseq.errors import (
     ServerError,
     UnavailableError,
 )
+from leaseq.formatting import one_line
 from leaseq_cleaner.metrics import Metrics
 
 log = logging.getLogger("leaseq_cleaner")

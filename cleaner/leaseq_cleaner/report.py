@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from leaseq.cli.formatting import counted, one_line
 from leaseq.errors import LeaseqError
+from leaseq.formatting import counted, one_line
 from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean
 from leaseq_cleaner.selector import label

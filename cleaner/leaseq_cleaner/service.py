@@ -14,8 +14,8 @@ from redis.asyncio import Redis, RedisCluster
 from leaseq._aio.executor import Executor
 from leaseq._aio.route import NOT_CONNECTED, Cluster, route
 from leaseq.aio import WorkQueue
-from leaseq.cli.formatting import counted
 from leaseq.errors import AccessDeniedError, LeaseqError
+from leaseq.formatting import counted
 from leaseq.keys import QueueKeys, RegisteredQueue
 from leaseq.results import DeepClean
 from leaseq_cleaner import intervals

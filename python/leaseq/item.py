@@ -262,6 +262,13 @@ class LeasedItemBase(Item):
         return f"<{type(self).__name__} {self.id!r}, {len(self.data)} bytes, attempt {self.attempt}{lost}>"
 
 
+def lease_ref(item_id: str, token: int) -> LeasedItemBase:
+    """Return a lease that another process holds, by its token. Whether an outcome is kept, its record says, if the call asks."""
+    item = LeasedItemBase(item_id, b"", token, 0, 0, 0)
+    item.keep = 1
+    return item
+
+
 _FIELDS = {"data", "id", "headers", "content_type"}
 
 

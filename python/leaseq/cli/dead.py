@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from leaseq import WorkQueue
-from leaseq.cli import confirmation, formatting, output
+from leaseq import WorkQueue, formatting
+from leaseq.cli import confirmation, output
 from leaseq.cli.audit import audited
 from leaseq.cli.exit_codes import ErrorHandlingGroup
 from leaseq.cli.params import duration

@@ -12,12 +12,12 @@ import click
 import leaseq.aio
 from leaseq.cli import output, stdio
 from leaseq.cli.exit_codes import ExitCode
-from leaseq.cli.formatting import duration as in_words
-from leaseq.cli.formatting import plain
 from leaseq.cli.params import grace_option, lease_option, listen_option, positive_duration
 from leaseq.cli.server import Server, in_group, on_server
 from leaseq.cli.stderr_writer import END_SECS, StderrWriter
 from leaseq.cli.subprocess_handler import BAD_DATA, SubprocessHandler
+from leaseq.formatting import duration as in_words
+from leaseq.formatting import plain
 from leaseq.item import LeasedItemBase
 from leaseq.log_lines import STDERR, LogLines
 from leaseq.orphans import adopts_orphans, reap_orphans

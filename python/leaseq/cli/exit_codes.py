@@ -13,7 +13,7 @@ import click
 import redis
 
 from leaseq import errors
-from leaseq.cli.formatting import one_line, plain
+from leaseq.formatting import one_line, plain
 
 
 class ExitCode(IntEnum):

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import click
 
-from leaseq import ItemInfo, ListedItem, WorkQueue
+from leaseq import ItemInfo, ListedItem, WorkQueue, formatting
 from leaseq._sync.pages import pages
-from leaseq.cli import formatting, output
+from leaseq.cli import output
 from leaseq.cli.exit_codes import ExitCode
 from leaseq.cli.server import data_of, on_queue, stats_of
 from leaseq.item import data_fields

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leaseq.cli import confirmation, dead, formatting, output
+from leaseq import formatting
+from leaseq.cli import confirmation, dead, output
 from leaseq.cli.audit import audited
 from leaseq.cli.exit_codes import ErrorHandlingGroup, ExitCode
 from leaseq.cli.job_layer import app_class

@@ -11,8 +11,8 @@ from leaseq import LeasedItem, WorkQueue
 from leaseq.cli import output
 from leaseq.cli.exit_codes import CommandError
 from leaseq.cli.params import duration, lease_option
-from leaseq.cli.server import lease_ref, on_queue
-from leaseq.item import data_fields
+from leaseq.cli.server import on_queue
+from leaseq.item import data_fields, lease_ref
 
 Function = Callable[..., Any]
 

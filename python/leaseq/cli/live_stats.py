@@ -9,8 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leaseq import QueueStats
-from leaseq.cli import formatting
+from leaseq import QueueStats, formatting
 from leaseq.results import STATES
 
 _BARS: Final = "▁▂▃▄▅▆▇█"

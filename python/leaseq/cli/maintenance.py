@@ -2,8 +2,8 @@
 
 import click
 
-from leaseq import WorkQueue
-from leaseq.cli import formatting, output
+from leaseq import WorkQueue, formatting
+from leaseq.cli import output
 from leaseq.cli.audit import audited
 from leaseq.cli.exit_codes import ExitCode
 from leaseq.cli.server import on_queue, stats_of

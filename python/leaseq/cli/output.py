@@ -13,7 +13,7 @@ from rich.text import Text
 
 from leaseq.cli import audit
 from leaseq.cli.exit_codes import CommandError, ExitCode
-from leaseq.cli.formatting import plain
+from leaseq.formatting import plain
 
 T = TypeVar("T")
 

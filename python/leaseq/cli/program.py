@@ -24,6 +24,7 @@ _SECTIONS: Final = {
         "expire": "removal",
     },
     "Look": {
+        "dashboard": "dashboard",
         "queues": "queues",
         "workers": "workers",
         "stats": "stats",

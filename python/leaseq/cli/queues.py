@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import click
 
-from leaseq import QueueStats, commands, registry
+from leaseq import QueueStats, commands, formatting, registry
 from leaseq._sync.server_handle import ServerHandle
 from leaseq._sync.survey import read_all
-from leaseq.cli import formatting, output
+from leaseq.cli import output
 from leaseq.cli.server import Server, on_server
 from leaseq.cli.stats import as_dict
 from leaseq.keys import QueueKeys, RegisteredQueue

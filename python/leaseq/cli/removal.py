@@ -11,7 +11,8 @@ from leaseq._sync.pages import remove_listed
 from leaseq.cli import audit, confirmation, output
 from leaseq.cli.audit import audited
 from leaseq.cli.exit_codes import ExitCode
-from leaseq.cli.server import lease_ref, on_queue, stats_of
+from leaseq.cli.server import on_queue, stats_of
+from leaseq.item import lease_ref
 from leaseq.results import STATES
 
 

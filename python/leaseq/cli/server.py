@@ -11,7 +11,6 @@ import click
 from leaseq import NoServerError, QueueStats, WorkQueue
 from leaseq.cli.exit_codes import CommandError
 from leaseq.errors import LeaseqError
-from leaseq.item import LeasedItemBase
 from leaseq.registry import queues
 
 Function = Callable[..., Any]
@@ -107,10 +106,3 @@ def data_of(queue: WorkQueue, item_id: str) -> bytes:
     """The data of an item, read without a lease, which no operation does; empty where there is none (LQ-KEY-1)."""
     data: bytes | None = queue.executor.execute("HGET", queue.keys.key("items"), item_id)
     return data or b""
-
-
-def lease_ref(item_id: str, token: int) -> LeasedItemBase:
-    """The lease, as another process told of it. Whether an outcome is kept, its record says, if the call asks."""
-    item = LeasedItemBase(item_id, b"", token, 0, 0, 0)
-    item.keep = 1
-    return item

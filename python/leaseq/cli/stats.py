@@ -10,8 +10,8 @@ import click
 from rich.live import Live
 from rich.table import Table
 
-from leaseq import QueueStats, WorkQueue
-from leaseq.cli import formatting, output
+from leaseq import QueueStats, WorkQueue, formatting
+from leaseq.cli import output
 from leaseq.cli.live_stats import LiveStats
 from leaseq.cli.params import duration
 from leaseq.cli.server import on_queue, stats_of

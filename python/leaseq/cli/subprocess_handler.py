@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import IO, Final
 
 from leaseq.aio import LeasedItem
-from leaseq.cli.formatting import plain
 from leaseq.cli.stderr_writer import StderrWriter
+from leaseq.formatting import plain
 from leaseq.worker import Backoff, DeadLetter, Release
 
 BAD_DATA: Final = os.EX_DATAERR

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import click
 
-from leaseq.cli import formatting, output
+from leaseq import formatting
+from leaseq.cli import output
 from leaseq.cli.server import Server, in_group, on_server
 from leaseq.worker.registry import WorkerInfo, live_workers
 

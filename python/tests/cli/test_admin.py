@@ -17,7 +17,7 @@ from support.cli_runner import COMMAND, Calls
 from support.servers import wait_until
 
 import leaseq
-from leaseq.cli import formatting
+from leaseq import formatting
 from leaseq.cli.live_stats import LiveStats, sparkline
 
 if TYPE_CHECKING:

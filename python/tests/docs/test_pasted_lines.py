@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +163,33 @@ def test_the_lines_about_doctor(deployed: PageServer, tmp_path: Path) -> None:
     for line in block("docs/doctor.md", "sh").text.splitlines():
         printed = shell(f"{line} --role operator", tmp_path, {"REDIS_URL": deployed.users["operator"]})
         assert "eviction" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.each_server
+def test_the_lines_about_the_dashboard(deployed: PageServer, tmp_path: Path) -> None:
+    lines = [each.text for each in blocks(ROOT / "docs" / "dashboard.md") if each.kind == "sh"]
+    (install, alone), (add_user, beyond) = (text.splitlines() for text in lines)
+    assert install.startswith("pip install")  # test_docs looks at its extra
+    shell(f"printf 'secret\\nsecret\\n' | {add_user}", tmp_path, {})
+    variables = {"REDIS_URL": deployed.users["operator"]}
+    for line, status in ((alone, 200), (beyond, 401)):
+        port = ReservedPort()
+        given = re.sub(r" --(?:listen|url) \S+", "", line)
+        with service(f"{given} --listen 127.0.0.1:{port.number}", tmp_path, variables):
+            wait_until(lambda: _status(f"http://127.0.0.1:{port.number}/") == status)  # noqa: B023 (of this round)
+        port.close()
+
+
+def _status(address: str) -> int:
+    """The status of a page; 0 if there is none."""
+    try:
+        with urllib.request.urlopen(address, timeout=30) as reply:  # noqa: S310 (of this machine)
+            return int(reply.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except urllib.error.URLError:
+        return 0
 
 
 @pytest.mark.slow

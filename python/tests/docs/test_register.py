@@ -53,6 +53,10 @@ BLOCKS: Final = {
         "  add ──": "",
         "UPDATE report": "",
     },  # a drawing; a line for the reader's own database
+    "docs/dashboard.md": {
+        "pip install": f"{PASTED}the_lines_about_the_dashboard",
+        "leaseq dashboard": f"{PASTED}the_lines_about_the_dashboard",
+    },
     "docs/deployment.md": {
         "aclfile ": RESTART,
         "user default ": RESTART,

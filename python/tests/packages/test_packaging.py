@@ -99,6 +99,9 @@ def test_the_wheel_holds_its_packages_and_nothing_else(wheel: Path) -> None:
     for package in PACKAGES:
         source = (ROOT / package).parent
         assert {str(path.relative_to(source)) for path in (ROOT / package).rglob("*.py")} <= names
+    pages = ROOT / "python/leaseq/dashboard"
+    files = {path for folder in ("static", "templates") for path in (pages / folder).iterdir()}
+    assert {str(path.relative_to(ROOT / "python")) for path in files} <= names
 
 
 def test_the_metadata_says_what_a_user_needs(wheel: Path) -> None:

@@ -1,0 +1,1 @@
+"""The pages: each is a function that answers one visit."""
