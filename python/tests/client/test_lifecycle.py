@@ -140,3 +140,25 @@ def test_as_many_waiters_as_one_likes(url: str) -> None:
             other.close()
 
     asyncio.run(work())
+
+
+def test_closing_a_queue_leaves_those_that_share_its_client(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """The wait of another queue goes on, over the connection that it has."""
+    client = flavour.client(url)
+    closed, other = flavour.queue("closed", client), flavour.queue("other", client)
+    closed.add_item(Item(b"x"))
+    waiting = flavour.start(other.lease, 60, timeout=TIMEOUT_SECS)
+    servers.wait_until(lambda: blocked_ids(redis_client))
+    (before,) = blocked_ids(redis_client)
+    flavour.start(closed.close).result(TIMEOUT_SECS)
+    with leaseq.WorkQueue("other", redis_client) as producer:
+        producer.add_item(Item(b"x", id="a"))
+    assert waiting.result(TIMEOUT_SECS).id == "a"
+    assert before in {each["id"] for each in redis_client.client_list()}
+
+
+def blocked_ids(client: redis.Redis) -> list[str]:
+    """Return the ids of the connections that are blocked."""
+    return [each["id"] for each in client.client_list() if "b" in each["flags"]]
