@@ -49,3 +49,15 @@ def test_the_end_of_a_block_keeps_the_result(queue: Any) -> None:
     with pytest.raises(leaseq.BadArgumentError):
         unwrap(item).result = "\ud800"
     assert item.result == b"result of c"
+
+
+@pytest.mark.parametrize("keep", [None, 60])
+def test_nothing_is_completed_if_the_next_lease_is_too_long(queue: Any, keep: float | None) -> None:
+    """LQ-ERROR-4: the error is definite, also if an item that keeps its outcome takes two calls."""
+    queue.add_item(Item(b"x", id="a"), keep=keep)
+    item = queue.lease(30)
+    with pytest.raises(leaseq.BadArgumentError) as raised:
+        queue.complete_and_lease(item, 31 * 86400)
+    assert (raised.value.definite, raised.value.answers) == (True, [])
+    assert queue.inspect("a").state == "leased"
+    assert queue.complete(item)

@@ -192,6 +192,7 @@ def test_a_reply_that_has_begun_in_time_is_read_to_its_end(flavour: ClientFlavou
     flavour.run(connection.send("PING"))
     with pytest.raises(MODULES[flavour.name].ReplyTimeoutError):
         flavour.run(connection.read_within(0.01))
+    assert connection.has_failed, "idle connections of its time may be lost too (LQ-CLIENT-21)"
     with pytest.raises(redis.TimeoutError):
         flavour.run(connection.read(0.01))
     assert connection.pending_replies == 1
