@@ -47,6 +47,19 @@ def test_the_overview_is_sorted_and_filtered(url: str, site: Browser) -> None:
     assert queues_on(site.get("/", sort="nonsense", page="x")) == ["a", "b", "c"]
 
 
+def test_the_overview_shows_what_is_paused_or_overdue(url: str, site: Browser) -> None:
+    fill(url, "a", 2)
+    with leaseq.WorkQueue("a", url) as queue:
+        queue.lease(0.001)
+        queue.pause()
+        wait_until(lambda: queue.stats().overdue)
+    page = site.get("/")
+    assert "paused</span>" in page
+    assert "1 overdue</span>" in page
+    assert queues_on(site.get("/", show="overdue")) == ["a"]
+    assert queues_on(site.get("/", show="paused")) == ["a"]
+
+
 def test_the_overview_has_pages(url: str, site: Browser) -> None:
     for number in range(60):
         fill(url, f"q{number:02}", 1)
