@@ -139,6 +139,11 @@ class TestAdd:
             {"books": 2},
         )
 
+    def test_a_zero_in_a_line_goes_before_the_option(self, call: Calls, queue: leaseq.WorkQueue) -> None:
+        line = json.dumps({"data": "x", "id": "a", "priority": 0, "max_attempts": 0})
+        call.yes("add", "q", "--json-lines", "-", "--priority", "3", "--max-attempts", "5", stdin=line)
+        assert (queue.inspect("a").priority, queue.inspect("a").max_attempts) == (0, 0)
+
     @pytest.mark.parametrize(
         ("line", "expected"),
         [

@@ -117,6 +117,17 @@ def test_summer_time_neither_skips_nor_repeats_a_daily_job() -> None:
     assert [datetime.fromtimestamp(slot / 1000, BERLIN).day for slot in autumn] == [24, 25, 26, 27]
 
 
+@pytest.mark.parametrize("line", ["30 * * * *", "30 0-23 * * *", "30 */1 * * *"])
+def test_a_line_that_allows_every_hour_has_a_slot_in_each_of_two_equal_ones(line: str) -> None:
+    """LQ-JOB-41: however it says so."""
+    slots = list(islice(CronTrigger(line, BERLIN).after(ms("2026-10-25T01:30:00+02:00")), 3))
+    assert slots == [
+        ms("2026-10-25T02:30:00+02:00"),
+        ms("2026-10-25T02:30:00+01:00"),
+        ms("2026-10-25T03:30:00+01:00"),
+    ]
+
+
 @pytest.mark.parametrize("line", ["30 2 * * *", "*/20 * * * *", "0 0-5 * * SUN"])
 @pytest.mark.parametrize("zone", [BERLIN, ZoneInfo("America/New_York"), UTC])
 @pytest.mark.parametrize("begin", ["2026-03-07", "2026-03-28", "2026-10-24", "2026-10-31"])
