@@ -119,7 +119,9 @@ export class ConnectionPool implements ConnectionProvider {
 
   /** Takes a queue out of the registry (LQ-DELETE-3). The next call that adds or leases enters it again. Never throws. */
   async unregister(keys: QueueKeys): Promise<void> {
-    await this.shared.sendToSlot("SREM", [REGISTRY, keys.registryEntry], this.#replyTimeoutMs).catch(() => {});
+    await this.shared
+      .sendToSlot("SREM", [REGISTRY, keys.registryEntry], this.#replyTimeoutMs)
+      .catch(() => {});
     this.#registeredAt.delete(keys.registryEntry);
   }
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 from support.dashboard_site import Browser, browser, everything
+from support.job_app import JobAppFlavour, until
 
 import leaseq
 from leaseq.jobs import App
@@ -95,10 +97,11 @@ def test_a_limit_that_the_server_refuses_is_reported(site: Browser, queue: lease
 def test_a_schedule_is_paused_resumed_and_triggered(site: Browser, url: str) -> None:
     with App(url) as app:
 
-        @app.every(3600, name="nightly")
+        @app.every(timedelta(days=30), name="nightly")
         def tidy() -> None: ...
 
-        enter(app)
+        with JobAppFlavour(app, asynchronous=True) as flavour, flavour.working():
+            until(app.schedules.inspect)  # a worker writes it
         named = {"queue": "default", "group": "jobs", "schedule": "nightly"}
         assert "nightly" in site.get("/schedules")
         assert site.change(action="pause_schedule", **named) == "The schedule is paused."
@@ -108,13 +111,6 @@ def test_a_schedule_is_paused_resumed_and_triggered(site: Browser, url: str) -> 
         assert site.change(action="trigger", **named).startswith("Enqueued the job ")
         assert app.queue().stats().ready == 1
         assert "no such schedule" in site.get("/change", action="trigger", queue="default", schedule="x")
-
-
-def enter(app: App) -> None:
-    """Let a worker write the schedules of an App, and end."""
-    import asyncio
-
-    asyncio.run(app.aio.run_worker(burst=True))
 
 
 def test_a_change_without_a_name_is_refused(site: Browser) -> None:

@@ -561,7 +561,7 @@ def test_listing_costs_no_round_trip_per_job(shop: Shop, redis_client: redis.Red
     assert shop.flavour(shop.app, "jobs", "failed") == []
     with pytest.raises(BadArgumentError, match="ready, delayed, running, failed, succeeded"):
         shop.flavour(shop.app, "jobs", "lost")
-    with pytest.raises(BadArgumentError, match="offset is at least 0 and limit at least 1: not -1 and 100"):
+    with pytest.raises(BadArgumentError, match="offset is at least 0 and limit 1 to 256: not -1 and 100"):
         shop.flavour(shop.app, "jobs", "succeeded", offset=-1)
 
 
