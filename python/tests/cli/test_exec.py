@@ -115,7 +115,7 @@ class TestExitCodes:
         assert [info.state for info in queue.inspect_items(list("abc"))] == ["dead", "dead", "delayed"]
 
     def test_75_is_death_if_it_is_said(self, call: Calls, queue: leaseq.WorkQueue) -> None:
-        """`--dead-on` goes before the meaning that 75 has by itself."""
+        """`--dead-on` goes before the usual meaning of 75."""
         queue.add_item(leaseq.Item(b"data", id="a"))
         work(call, "--dead-on", "75", "--", "sh", "-c", "exit 75")
         assert (queue.inspect("a").state, queue.inspect("a").attempt) == ("dead", 1)
