@@ -44,7 +44,7 @@ def test_every_script_has_vectors_of_every_kind() -> None:
     codes = {each.reply.code for each in vectors if isinstance(each.reply, format_.Refused)}
     assert codes == {
         *("LEASEQ_BAD_ID", "LEASEQ_BAD_ARGUMENT", "LEASEQ_TOO_LARGE", "LEASEQ_CLOCK", "LEASEQ_CROSS_GROUP"),
-        *("LEASEQ_FORMAT", "LEASEQ_WRONG_TYPE", "LEASEQ_OUT_OF_MEMORY", "SERVER"),
+        *("LEASEQ_FORMAT", "LEASEQ_WRONG_TYPE", "LEASEQ_OUT_OF_MEMORY", "LEASEQ_IN_USE", "SERVER"),
     }
     assert all(each.rules for each in vectors)
 
