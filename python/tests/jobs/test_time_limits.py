@@ -11,7 +11,7 @@ import socket
 import subprocess
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
@@ -38,14 +38,20 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 @pytest.fixture
 def flavour(url: str) -> Iterator[JobAppFlavour]:
+    RUNNING.set()
     with JobAppFlavour(App(url), asynchronous=False) as made:
         yield made
+    RUNNING.clear()
     gc.collect()  # what interrupted threads left is this test's, not a later one's
 
 
-def forever(step: Callable[[], object]) -> NoReturn:
-    """Do something again and again, and go on after its errors."""
-    while True:
+RUNNING = threading.Event()
+"""Set during a test. A thread that was abandoned ends behind it: a fork by C in a later test could not bear one that takes the interpreter all the time."""
+
+
+def forever(step: Callable[[], object]) -> None:
+    """Do something again and again, and go on after its errors, to the end of the test."""
+    while RUNNING.is_set():
         with contextlib.suppress(Exception):
             step()
 
