@@ -46,7 +46,7 @@ def flavour(url: str) -> Iterator[JobAppFlavour]:
 
 
 RUNNING = threading.Event()
-"""Set during a test. A thread that was abandoned ends behind it: a fork by C in a later test could not bear one that takes the interpreter all the time."""
+"""Set during a test. An abandoned thread ends behind it, or it would take the interpreter all the time, and hang forks by C in later tests."""
 
 
 def forever(step: Callable[[], object]) -> None:
@@ -238,6 +238,7 @@ def test_what_a_job_decides_past_its_time_stands(flavour: JobAppFlavour, fork: b
             forever(lambda: time.sleep(0.001))
         except JobTimeout:
             return decide(kind)
+        return "not ended"
 
     def decide(kind: str) -> str:
         if kind == "dead":
