@@ -65,7 +65,8 @@ def test_a_job_from_enqueued_to_its_end(flavour: JobAppFlavour, seen: list[JobEv
     with flavour.working():
         assert flavour(job, "result") == 3
         until(lambda: len(seen) == 5)
-    seen.sort(key=lambda event: event.attempt)  # the next attempt may start before the end of the last is reported
+    # the next attempt may start before the end of the last is reported
+    seen.sort(key=lambda event: event.attempt)
     assert signals(seen) == ["enqueued", "started", "retried", "started", "succeeded"]
     assert [event.attempt for event in seen] == [0, 1, 1, 2, 2]
     for event in seen:
