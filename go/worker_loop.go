@@ -63,12 +63,12 @@ func (w *Worker) prepare(done *bool) error {
 }
 
 // giveBack releases items of one lease uncounted. If that fails they come back at their deadline.
-func giveBack(ctx context.Context, items []*LeasedItem) {
+func giveBack(items []*LeasedItem) {
 	entries := make([]Release, len(items))
 	for i, each := range items {
 		entries[i] = each.Releasing(Uncounted())
 	}
-	_, _ = items[0].queue.ReleaseAll(ctx, entries)
+	_, _ = items[0].queue.ReleaseAll(context.Background(), entries)
 }
 
 // leaseOnce leases up to count items and starts their handlers, unless the worker was stopped meanwhile.
@@ -78,7 +78,7 @@ func (w *Worker) leaseOnce(ctx context.Context, count int, timeout time.Duration
 		return err
 	}
 	if !items[0].Held() { // this process stood still, and others may have the items by now (LQ-WORK-15)
-		giveBack(ctx, items)
+		giveBack(items)
 		return nil
 	}
 	w.reporter.leased(items)

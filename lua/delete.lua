@@ -13,7 +13,7 @@
 -- @key room LIST
 -- @reply deleted boolean, 0 if there was no queue
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE LEASEQ_IN_USE
--- @complexity O(log n)
+-- @complexity O(n) for outcomes whose time is over
 local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local expiry, kept, state, counters, wake, room = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 check_argument_count(ARGV, 1)

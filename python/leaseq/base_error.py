@@ -12,8 +12,8 @@ class LeaseqError(Exception):
     Attributes:
         definite: true if the effect of the call is known: it changed nothing, except what `answers` reports. False if the effect is
             unknown, for example because the reply was lost (LQ-ERROR-4).
-        answers: the answers that the call got before or with the error, one for each item, in order; [] without any. For a
-            job of `enqueue_many` without an answer before one with an answer, which is of another queue: None.
+        answers: the answers that the call got before or with the error, one for each item, in order; [] without any. None
+            is an entry without room, or a job of another queue that was not answered.
         in_doubt: the number of entries after those of `answers` that may have taken effect; 0 if the error is definite. Later
             entries were not sent.
         code: the protocol's name of the error, such as `LEASEQ_BAD_ID`; None if it has none.

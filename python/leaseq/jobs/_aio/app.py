@@ -165,8 +165,8 @@ class App:
         """Enqueue calls. Return a handle for each, in order.
 
         Takes one round trip for each queue and 256 calls, and another with the option `id` or `at`. Raises BadTypeError and
-        the errors of `WorkQueue.add_items`. If a round trip fails, `answers` of the error has true (added) or false (its id
-        exists) for the earlier calls of that queue; calls of other queues may have been enqueued.
+        the errors of `WorkQueue.add_items`. If a round trip fails, `answers` of the error has true (added), false (its id
+        exists) or None (no room, or not answered) for each call, up to the last one that was answered.
         """
         given = listed(calls)
         answers = await self._clients.aio.enqueue_many(given)
