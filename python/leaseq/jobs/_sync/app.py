@@ -167,7 +167,7 @@ class App:
 
         Takes one round trip for each queue and 256 calls, and another with the option `id` or `at`. Raises BadTypeError and
         the errors of `WorkQueue.add_items`. If a round trip fails, `answers` of the error has true (added), false (its id
-        exists) or None (no room, or not answered) for each call, up to the last one that was answered.
+        exists) or None (no room, or not answered) for each call, up to the last answered call.
         """
         given = listed(calls)
         answers = self._clients.sync.enqueue_many(given)
