@@ -64,6 +64,8 @@ class ProxiedConnection:
         self._client = client
         self._server = server
         self._on_end = on_end
+        self.address = ":".join(map(str, server.getsockname()[:2]))
+        """Its end at the server, as CLIENT LIST names it; of a Unix socket something else."""
         self._number = number = link.log.connection_number()
         self._unanswered: deque[tuple[Command, Breakpoint | None]] = deque()
         self._lock = threading.Lock()

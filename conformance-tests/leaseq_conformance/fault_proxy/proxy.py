@@ -39,11 +39,13 @@ class FaultProxy(CommandLog):
         listener.kill = kill
         return listener
 
-    def reset(self, client: str) -> None:
-        """Reset the connections of a client, blocked ones too."""
+    def reset(self, client: str) -> list[str]:
+        """Reset the connections of a client, blocked ones too. Return their addresses: the server has them until it notices."""
+        addresses: list[str] = []
         for listener in self._listeners.values():
             if listener.client == client:
-                listener.reset()
+                addresses += listener.reset()
+        return addresses
 
     def __enter__(self) -> Self:
         return self
@@ -109,12 +111,13 @@ class Listener(Link):
         with self._lock:
             self._connections.discard(connection)
 
-    def reset(self) -> None:
-        """Reset its connections."""
+    def reset(self) -> list[str]:
+        """Reset its connections. Return their addresses."""
         with self._lock:
             connections = list(self._connections)
         for connection in connections:
             connection.reset()
+        return [connection.address for connection in connections]
 
     def close(self) -> None:
         """Close the port and end its connections."""

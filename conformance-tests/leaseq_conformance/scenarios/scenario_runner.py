@@ -192,7 +192,15 @@ class ScenarioRunner:
         self.session.proxy.remove(self._refusals.pop(step["accept"]))
 
     def cut(self, step: Step) -> None:
-        self.session.proxy.reset(step["cut"])
+        """Reset the connections of a client. The server has let go of them: no blocked one takes what comes next."""
+        addresses = set(self.session.proxy.reset(step["cut"]))
+        deadline = time.monotonic() + self.patience
+        while addresses & {each["addr"] for each in self.client.client_list()}:
+            if time.monotonic() > deadline:
+                raise FailedError(
+                    f"the server did not notice in {self.patience:.0f} s that {step['cut']} was cut"
+                )
+            time.sleep(POLL_SECS)
 
     def flush_scripts(self, _step: Step) -> None:
         self.client.script_flush()
