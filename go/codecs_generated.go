@@ -663,6 +663,19 @@ func readOutcomeReply(reply rueidis.RedisMessage) ([]Outcome, error) {
 	return rows(r, r.remaining()/6, (*replyReader).outcome), r.err
 }
 
+// encodePromoteArguments writes all arguments of `promote`.
+func encodePromoteArguments(ids []string) []string {
+	var args []string
+	args = append(args, itoa(len(ids)))
+	return append(args, ids...)
+}
+
+// readPromoteReply reads the reply of `promote`: one for each entry.
+func readPromoteReply(reply rueidis.RedisMessage) ([]bool, error) {
+	r := answers(reply)
+	return rows(r, r.remaining(), func(r *replyReader) bool { return r.number() == 1 }), r.err
+}
+
 // encodePurgeArguments writes all arguments of `purge`.
 func encodePurgeArguments(olderThan time.Duration, ids []string) []string {
 	var args []string

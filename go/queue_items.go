@@ -26,6 +26,11 @@ func (q *Queue) Revive(ctx context.Context, ids ...string) ([]bool, error) {
 	return byIDs(ctx, q, ids, reviveScript, encodeReviveArguments, readReviveReply)
 }
 
+// Promote makes delayed items ready now. It returns of each whether it was delayed.
+func (q *Queue) Promote(ctx context.Context, ids ...string) ([]bool, error) {
+	return byIDs(ctx, q, ids, promoteScript, encodePromoteArguments, readPromoteReply)
+}
+
 // Purge deletes items that have been dead for at least that long. It returns of each whether it was deleted.
 func (q *Queue) Purge(ctx context.Context, olderThan time.Duration, ids ...string) ([]bool, error) {
 	args := func(part []string) []string { return encodePurgeArguments(olderThan, part) }

@@ -57,6 +57,7 @@ PLAIN: Final[Mapping[str, list[Any]]] = {
     "purge": [0, 1, "c1"],
     "release": [1, "c1", 5, 0],
     "remove": [1, "c1"],
+    "promote": [1, "c1"],
     "revive": [1, "c1"],
     "settle": [],
     "stats": [],

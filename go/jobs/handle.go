@@ -188,6 +188,16 @@ func (h *Handle[Out]) wake(ctx context.Context, queue *leaseq.Queue) {
 		[]string{"DEL", woken})
 }
 
+// Promote lets a job that is delayed, until its time or its next attempt, run now. It returns false if it is not delayed.
+func (h *Handle[Out]) Promote(ctx context.Context) (bool, error) {
+	queue, err := h.app.Queue(h.Queue)
+	if err != nil {
+		return false, err
+	}
+	found, err := queue.Promote(ctx, h.ID)
+	return err == nil && found[0], err
+}
+
 // Revive makes a dead job ready again, with all its attempts. It returns false if it is not dead.
 func (h *Handle[Out]) Revive(ctx context.Context) (bool, error) {
 	queue, err := h.app.Queue(h.Queue)

@@ -370,6 +370,7 @@ METHODS: Final[dict[str, Method]] = {
     "dead_letter": _dead_letter,
     "outcome": _outcome,
     "wait_outcome": _wait_outcome,
+    "promote": _of_ids("promote_items"),
     "revive": _of_ids("revive_items"),
     "purge": _purge,
     "remove": _of_ids("remove_items"),

@@ -21,7 +21,7 @@ CAPABILITIES: Final = (
         "handoff",
     ),
     *("dead_letters", "limits", "many_queues", "cancel", "look", "registry", "live_workers", "worker"),
-    *("clean", "configure", "delete", "pipeline", "cluster", "jobs", "job_worker"),
+    *("clean", "configure", "delete", "promote", "pipeline", "cluster", "jobs", "job_worker"),
     *("job_chains", "job_schedules"),
 )
 """All that spec/12 knows: both Python clients claim everything."""

@@ -26,14 +26,14 @@ _WORKER_SCRIPTS: Final = (
         "release",
         "remove",
     ),
-    *("revive", "purge", "outcome", "settle", "light_clean"),
+    *("promote", "revive", "purge", "outcome", "settle", "light_clean"),
 )
 SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
     "producer": ("add", "outcome", "remove"),
     "worker": _WORKER_SCRIPTS,
     "cleaner": ("light_clean", "deep_clean", "outcome", "settle", "stats", "list", "purge"),
     "reader": ("stats", "inspect", "list"),
-    "job-client": ("add", "outcome", "remove", "revive", "purge", "stats", "inspect", "list"),
+    "job-client": ("add", "outcome", "remove", "promote", "revive", "purge", "stats", "inspect", "list"),
     "job-worker": (*_WORKER_SCRIPTS, "stats", "inspect", "list"),
     "operator": tuple(script.name for script in _scripts.SCRIPTS),
 }

@@ -25,6 +25,12 @@ impl Queue {
         self.run_parts(calls, read_revive_reply).await
     }
 
+    /// Makes delayed items ready now. Returns of each whether it was delayed.
+    pub async fn promote(&self, ids: &[impl AsRef<[u8]>]) -> ListResult<bool> {
+        let calls = parts(&words_of(ids), |part| Ok(queue_call(&PROMOTE, self.keys(), encode_promote_arguments(part))))?;
+        self.run_parts(calls, read_promote_reply).await
+    }
+
     /// Deletes items that have been dead for at least that long. Returns of each whether it was deleted.
     pub async fn purge(&self, ids: &[impl AsRef<[u8]>], older_than: Duration) -> ListResult<bool> {
         let encode = |part: &[Vec<u8>]| Ok(queue_call(&PURGE, self.keys(), encode_purge_arguments(older_than, part)));

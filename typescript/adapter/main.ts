@@ -21,7 +21,7 @@ import { added, type Json, newItem } from "./values.js";
 
 const CAPABILITIES = (
   "core blocking many fused heartbeat schedule expiry headers outcome handoff dead_letters limits many_queues cancel " +
-  "look registry live_workers worker clean configure delete pipeline cluster jobs job_worker job_chains job_schedules"
+  "look registry live_workers worker clean configure delete promote pipeline cluster jobs job_worker job_chains job_schedules"
 ).split(" ");
 
 interface Request {

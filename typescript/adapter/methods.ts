@@ -146,6 +146,7 @@ export const METHODS: Record<string, Method> = {
       return values.outcome(id, await queueOf(call).waitForOutcome(id, options));
     },
   },
+  promote: { run: (call) => queueOf(call).promote(values.ids(call.args)) },
   revive: { run: (call) => queueOf(call).revive(values.ids(call.args)) },
   purge: {
     run: (call) => {

@@ -491,6 +491,16 @@ export function readOutcomeReply(reply: unknown): Outcome[] {
   }));
 }
 
+/** All arguments of `promote`. */
+export function encodePromoteArguments(ids: readonly Bytes[]): Argument[] {
+  return [String(ids.length), ...ids.map((each) => encodeId(each))];
+}
+
+/** The reply of `promote`. One for each entry. */
+export function readPromoteReply(reply: unknown): boolean[] {
+  return answers(reply).map((promoted) => promoted === 1);
+}
+
 /** All arguments of `purge`. */
 export function encodePurgeArguments(olderThan: number, ids: readonly Bytes[]): Argument[] {
   return [encodeMilliseconds(olderThan, "olderThan"), String(ids.length), ...ids.map((each) => encodeId(each))];

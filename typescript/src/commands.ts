@@ -135,6 +135,10 @@ export function revive(keys: QueueKeys, entries: readonly Bytes[]): Command<bool
   return queueCommand("revive", keys, codecs.encodeReviveArguments(entries), codecs.readReviveReply);
 }
 
+export function promote(keys: QueueKeys, entries: readonly Bytes[]): Command<boolean[]> {
+  return queueCommand("promote", keys, codecs.encodePromoteArguments(entries), codecs.readPromoteReply);
+}
+
 export function purge(keys: QueueKeys, entries: readonly Bytes[], olderThan: number): Command<boolean[]> {
   return queueCommand("purge", keys, codecs.encodePurgeArguments(olderThan, entries), codecs.readPurgeReply);
 }

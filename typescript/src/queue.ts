@@ -266,6 +266,11 @@ export class Queue {
     return this.#all(ids, (chunk) => commands.revive(this.keys, chunk));
   }
 
+  /** Makes delayed items ready now. Returns for each if it was delayed (LQ-PROMOTE-1). */
+  promote(ids: readonly Bytes[]): Promise<boolean[]> {
+    return this.#all(ids, (chunk) => commands.promote(this.keys, chunk));
+  }
+
   /** Deletes items that have been dead for at least `olderThan` ms (default: 0). Returns for each if it was deleted (LQ-DEAD-4). */
   purge(ids: readonly Bytes[], options: { olderThan?: number | undefined } = {}): Promise<boolean[]> {
     return this.#all(ids, (chunk) => commands.purge(this.keys, chunk, options.olderThan ?? 0));

@@ -224,6 +224,8 @@ describe("release and dead letters", () => {
     assert.deepEqual(await queue.purge(["a"], { olderThan: 60_000 }), [false]);
     assert.deepEqual(await queue.revive(["a", "b"]), [true, false]);
     assert.equal(await (await lease()).release({ delay: 60_000 }), "delayed");
+    assert.deepEqual(await queue.promote(["a", "b"]), [true, false]);
+    assert.equal(await (await lease()).release({ delay: 60_000 }), "delayed");
     assert.deepEqual(await queue.remove(["a", "b"]), ["delayed", "absent"]);
   });
 });

@@ -145,6 +145,11 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "dead-letter-kept": Operation(
         ("dead_letter", {**_held("a"), "error": "no"}), ("core", "dead_letters", "outcome"), LEASED_KEPT
     ),
+    "promote": Operation(
+        ("promote", {"ids": ["a"]}),
+        ("core", "promote", "schedule"),
+        (("add", {"items": [{"id": "a", "data": "data a", "delay_ms": A_MINUTE}]}),),
+    ),
     "revive": Operation(("revive", {"ids": ["a"]}), ("core", "dead_letters"), DEAD),
     "purge": Operation(("purge", {"ids": ["a"]}), ("core", "dead_letters"), DEAD),
     "remove": Operation(("remove", {"ids": ["a"]}), ("core", "cancel"), LEASED),

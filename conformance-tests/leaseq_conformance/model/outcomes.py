@@ -90,6 +90,25 @@ class Outcomes(Base):
                 self._wake()
         return bare(answers)
 
+    def promote(self, now: int, entries: Sequence[bytes]) -> Reply:
+        """Make delayed items ready now."""
+        for item_id in entries:
+            check_id(item_id)
+        state = self._open(now)
+        answers: list[Answer] = []
+        for item_id in entries:
+            item = self.items.get(item_id)
+            answers.append(int(item is not None and item.where == "delayed"))
+            if item and answers[-1]:
+                self._to_ready(item, tick(state, now))
+                self.counters["promoted"] += 1
+        if any(answers):
+            state.next_due = self.first_due()
+            self.state = state
+            if self._attended(state):
+                self._wake()
+        return bare(answers)
+
     def purge(self, now: int, older_than: int, entries: Sequence[bytes]) -> Reply:
         """Drop dead items."""
         require(0 <= older_than <= 315_360_000_000)

@@ -34,9 +34,9 @@ ENTRIES: Final = {
     "release": Release,
 }
 """Scripts whose entries have fields."""
-IDS: Final = {"inspect", "outcome", "purge", "remove", "revive"}
+IDS: Final = {"inspect", "outcome", "promote", "purge", "remove", "revive"}
 """Scripts whose entries are ids."""
-TIMED: Final = {"outcome", "revive"}
+TIMED: Final = {"outcome", "promote", "revive"}
 
 
 @dataclass(frozen=True)

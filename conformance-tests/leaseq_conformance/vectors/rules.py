@@ -16,6 +16,7 @@ TOGETHER: Final[dict[str, tuple[str, ...]]] = {
         *("LQ-VERSION-1", "LQ-VERSION-2"),
     ),
     "light_clean": ("LQ-FAIL-1", "LQ-SCRIPT-6", "LQ-SETTLE-3"),
+    "promote": ("LQ-CALL-4",),
     "release": ("LQ-ORDER-1", "LQ-SCRIPT-6", "LQ-SETTLE-3", "LQ-SETTLE-5"),
     "revive": ("LQ-CALL-4",),
     "stats": ("LQ-READ-1", "LQ-VERSION-1"),

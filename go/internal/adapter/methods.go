@@ -138,6 +138,10 @@ func init() {
 		"add": add, "lease": lease, "lease_any": leaseAny, "complete": complete, "hand_off": handOff,
 		"complete_and_lease": completeAndLease, "extend": extend, "release": release, "dead_letter": deadLetter,
 		"outcome": outcome, "wait_outcome": waitOutcome,
+		"promote": func(c *methodCall) (any, error) {
+			found, err := c.queue().Promote(c.ctx, c.args.ids()...)
+			return each(found, itself), err
+		},
 		"revive": func(c *methodCall) (any, error) {
 			found, err := c.queue().Revive(c.ctx, c.args.ids()...)
 			return each(found, itself), err

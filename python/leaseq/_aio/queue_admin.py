@@ -152,6 +152,14 @@ class QueueAdmin(NamedQueue):
 
         return await remove_listed(partial(self.list_items, "dead"), revive, (await self.stats()).now)
 
+    async def promote(self, item_id: str) -> bool:
+        """Make a delayed item ready now, with its attempts. Return false if it was not delayed. Safe to repeat."""
+        return (await self.promote_items([item_id]))[0]
+
+    async def promote_items(self, ids: Iterable[str]) -> list[bool]:
+        """Make many delayed items ready now. Return an answer for each, in order; see `promote`."""
+        return await self._of_each(ids, commands.promote)
+
     async def purge(self, item_id: str, *, older_than: Duration = 0) -> bool:
         """Delete an item that has been dead for at least `older_than` seconds. Return false if it has not.
 

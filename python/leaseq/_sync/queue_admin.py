@@ -147,6 +147,14 @@ class QueueAdmin(NamedQueue):
 
         return remove_listed(partial(self.list_items, "dead"), revive, (self.stats()).now)
 
+    def promote(self, item_id: str) -> bool:
+        """Make a delayed item ready now, with its attempts. Return false if it was not delayed. Safe to repeat."""
+        return (self.promote_items([item_id]))[0]
+
+    def promote_items(self, ids: Iterable[str]) -> list[bool]:
+        """Make many delayed items ready now. Return an answer for each, in order; see `promote`."""
+        return self._of_each(ids, commands.promote)
+
     def purge(self, item_id: str, *, older_than: Duration = 0) -> bool:
         """Delete an item that has been dead for at least `older_than` seconds. Return false if it has not.
 

@@ -139,6 +139,21 @@ def revive(*, app: App, **chosen: Any) -> int:
 
 @jobs.command()
 @on_jobs
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@output.as_json
+@audited
+def promote(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
+    """Let delayed jobs run now, before their time or their next attempt. Exits with 1 if a job was not delayed.
+
+    \b
+    Example:
+      leaseq jobs promote order-7
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    return output.answers(ids, app.queue().promote_items(ids), "promoted", "not delayed:", as_json=as_json)
+
+
+@jobs.command()
+@on_jobs
 @dead.which_to_purge
 @confirmation.yes
 @output.as_json

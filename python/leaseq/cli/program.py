@@ -20,6 +20,7 @@ _SECTIONS: Final = {
         "complete": "leases",
         "release": "leases",
         "extend": "leases",
+        "promote": "removal",
         "remove": "removal",
         "expire": "removal",
     },

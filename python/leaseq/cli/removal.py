@@ -1,4 +1,4 @@
-"""`leaseq remove`, `expire`, `drain`: ending items and leases from outside."""
+"""`leaseq promote`, `remove`, `expire`, `drain`: changing items and leases from outside."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -14,6 +14,22 @@ from leaseq.cli.exit_codes import ExitCode
 from leaseq.cli.server import on_queue, stats_of
 from leaseq.item import lease_ref
 from leaseq.results import STATES
+
+
+@click.command(short_help="Make delayed items of QUEUE ready now.")
+@on_queue
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@output.as_json
+@audited
+def promote(*, queue: WorkQueue, ids: tuple[str, ...], as_json: bool) -> int:
+    """Make delayed items of QUEUE ready now, with the attempts that they had. Exits with 1 if an item was not delayed.
+
+    \b
+    Examples:
+      leaseq promote orders order-1
+      leaseq list orders delayed --all --json | jq -r .id | xargs leaseq promote orders
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    return output.answers(ids, queue.promote_items(ids), "promoted", "not delayed:", as_json=as_json)
 
 
 @click.command(short_help="Remove items of QUEUE in any state.")

@@ -399,6 +399,16 @@ def outcome_reply(
     ]
 
 
+def promote_arguments(ids: Sequence[str]) -> list[Argument]:
+    """Return all arguments of a call of `promote`."""
+    return [str(len(ids)), *map(checked_id, ids)]
+
+
+def promote_reply(reply: Any) -> list[bool]:
+    """Read the reply: one element for each entry."""
+    return [promoted == 1 for promoted in answers(reply)]
+
+
 def purge_arguments(older_than: Duration, ids: Sequence[str]) -> list[Argument]:
     """Return all arguments of a call of `purge`."""
     return [str(milliseconds(older_than, "older_than")), str(len(ids)), *map(checked_id, ids)]

@@ -21,6 +21,11 @@ def revive(keys: QueueKeys, ids: Sequence[str]) -> Command[list[bool]]:
     return command(_scripts.REVIVE, keys, codecs.revive_arguments(ids), codecs.revive_reply)
 
 
+def promote(keys: QueueKeys, ids: Sequence[str]) -> Command[list[bool]]:
+    """Make delayed items ready now; answers for each whether it was delayed."""
+    return command(_scripts.PROMOTE, keys, codecs.promote_arguments(ids), codecs.promote_reply)
+
+
 def purge(keys: QueueKeys, ids: Sequence[str], older_than: Duration = 0) -> Command[list[bool]]:
     """Delete items that have been dead for `older_than` seconds; returns for each whether it was."""
     return command(_scripts.PURGE, keys, codecs.purge_arguments(older_than, ids), codecs.purge_reply)

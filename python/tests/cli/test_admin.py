@@ -304,6 +304,15 @@ class TestDead:
         assert queue.stats().ready == 3
         call.refused(1, "leaseq dead revive: nothing was revived", "dead", "revive", "q", "--all")
 
+    def test_promote(self, call: Calls, queue: leaseq.WorkQueue) -> None:
+        queue.add_items([leaseq.Item("x", id="a"), leaseq.Item("x", id="b")], delay=3600)
+        queue.add_item(leaseq.Item("x", id="c"))
+        done = call("promote", "q", "a", "c", "nope")
+        assert (done.code, done.lines) == (1, ["promoted a", "not delayed: c", "not delayed: nope"])
+        assert call.yes("promote", "q", "b", "--json").document == {"id": "b", "promoted": True}
+        assert [entry.id for entry in queue.list_items("ready").items] == ["c", "a", "b"]
+        assert call("promote", "q").code == 2
+
     def test_purge(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         self.kill(queue, a="1", b="2", c="3")
         assert call.yes("dead", "purge", "q", "a", "--json").document == {"id": "a", "purged": True}

@@ -58,6 +58,7 @@ def test_each_command_that_changes_something_is_logged(
     queue.add_items(leaseq.Item(b"", id=item_id) for item_id in "abcdefgh")
     queue.dead_letter_items(queue.lease_items(4, 60))
     queue.lease_items(2, 60)
+    call("promote", *of, "g")
     call("remove", *of, "g", "no such")
     call("expire", *of, "e")
     call("dead", "revive", *of, "a")
@@ -71,6 +72,7 @@ def test_each_command_that_changes_something_is_logged(
     for looked in ("stats", "list", "peek", "clean"):
         call(looked, *of)
     assert ended(log) == [
+        ("leaseq promote", {"ids": ["g"]}, 0, None),
         ("leaseq remove", {"ids": ["g", "no such"]}, 1, None),
         ("leaseq expire", {"ids": ["e"], "error": "the lease was ended by leaseq expire"}, 1, None),
         ("leaseq dead revive", {"ids": ["a"]}, 1, None),
@@ -101,11 +103,13 @@ def test_each_command_that_changes_something_is_logged(
 def test_commands_on_jobs_and_schedules_are_logged(call: Calls, url: str, log: Path) -> None:
     with App(url, group="jobs") as app:
         app.function("f").with_options(id="a", delay=3600).enqueue()
+    call("jobs", "promote", "a")
     call("jobs", "cancel", "a")
     call("jobs", "revive", "a")
     call("jobs", "purge", "a", "--yes")
     call("jobs", "cron", "pause", "nightly")
     assert [(command, changed) for command, _, changed, _ in ended(log)] == [
+        ("leaseq jobs promote", 1),
         ("leaseq jobs cancel", 1),
         ("leaseq jobs revive", 0),
         ("leaseq jobs purge", 0),

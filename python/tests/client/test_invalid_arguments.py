@@ -149,6 +149,7 @@ OPERATIONS: dict[str, Callable[[Any], object]] = {
     "deep_clean": lambda q: q.deep_clean(),
     "inspect": lambda q: q.inspect("a"),
     "list": lambda q: q.list_items("ready"),
+    "promote": lambda q: q.promote("a"),
     "revive": lambda q: q.revive("a"),
     "purge": lambda q: q.purge("a"),
     "outcomes": lambda q: q.outcomes(["a"]),

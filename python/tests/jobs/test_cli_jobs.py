@@ -97,6 +97,13 @@ def test_jobs_are_cancelled(flavour: JobAppFlavour, call: Calls) -> None:
     assert flavour.app.handle("a", queue="default").status() == "cancelled"
 
 
+def test_delayed_jobs_are_promoted(flavour: JobAppFlavour, call: Calls) -> None:
+    flavour.app.function("add").with_options(id="later", delay=3600).enqueue(2, 3)
+    done = call("jobs", "promote", "later", "other")
+    assert (done.code, done.lines) == (1, ["promoted later", "not delayed: other"])
+    assert flavour.burst() == 1
+
+
 def test_dead_jobs_are_revived_and_purged(flavour: JobAppFlavour, call: Calls) -> None:
     for number in range(4):
         flavour.app.function("fail").with_options(id=f"j{number}").enqueue(f"no {number}")

@@ -797,6 +797,15 @@ def test_a_client_of_one_flavour_serves_that_flavour(url: str) -> None:
         assert client.ping()
 
 
+def test_a_delayed_job_is_promoted(shop: Shop) -> None:
+    later = shop.enqueue(shop.fail.with_options(delay=3600), "at once")
+    assert shop.flavour(later, "promote") is True
+    assert shop.flavour(later, "promote") is False
+    shop.flavour.burst()
+    with pytest.raises(JobFailed, match="at once"):
+        shop.flavour(later, "result", 0)
+
+
 def test_a_dead_job_keeps_its_id_until_it_is_revived_or_purged(shop: Shop) -> None:
     chosen = shop.fail.with_options(id="order-7")
     first = shop.enqueue(chosen, "the first time")

@@ -29,6 +29,7 @@ CALLS: dict[str, tuple[str, str]] = {
     "remove": ("remove", "1 x"),
     "inspect": ("inspect", "1 x"),
     "outcome": ("outcome", "1 x"),
+    "promote": ("promote", "1 x"),
     "revive": ("revive", "1 x"),
     "purge": ("purge", "0 1 x"),
     "lease": ("lease", "1 1000"),
@@ -164,7 +165,7 @@ def test_operations_with_a_token(redis_client: redis.Redis, row: tuple[str, str]
         check(ItemFixture(redis_client), row, state)
 
 
-@pytest.mark.parametrize("operation", ["add", "remove", "inspect", "outcome", "revive", "purge"])
+@pytest.mark.parametrize("operation", ["add", "remove", "inspect", "outcome", "promote", "revive", "purge"])
 def test_operations_on_an_id(redis_client: redis.Redis, operation: str) -> None:
     # LQ-ADD-1 LQ-REMOVE-1 LQ-READ-4 LQ-OUTCOME-4 LQ-DEAD-3 LQ-DEAD-4
     for state in STATES:

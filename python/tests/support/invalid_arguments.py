@@ -289,6 +289,8 @@ MAINTENANCE: tuple[tuple[str, Call, Values], ...] = (
     ("remove many", lambda q, _, v: q.remove_items(v), IDS),
     ("inspect", lambda q, _, v: q.inspect(v), ID_OF_ITEM),
     ("inspect many", lambda q, _, v: q.inspect_items(v), IDS),
+    ("promote", lambda q, _, v: q.promote(v), ID_OF_ITEM),
+    ("promote many", lambda q, _, v: q.promote_items(v), IDS),
     ("revive", lambda q, _, v: q.revive(v), ID_OF_ITEM),
     ("revive second", lambda q, _, v: q.revive_items(["dead", v]), ID_OF_ITEM),
     ("revive many", lambda q, _, v: q.revive_items(v), IDS),

@@ -112,6 +112,10 @@ class QueueDriver(ModelPair):
         """Remove."""
         return self.step("remove", [len(ids), *ids], lambda model: model.remove(ids))
 
+    def promote(self, *ids: bytes) -> Any:
+        """Promote."""
+        return self.step("promote", [len(ids), *ids], lambda model: model.promote(self.now, ids))
+
     def revive(self, *ids: bytes) -> Any:
         """Revive."""
         return self.step("revive", [len(ids), *ids], lambda model: model.revive(self.now, ids))

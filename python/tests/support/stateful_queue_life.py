@@ -123,6 +123,11 @@ class LifeMachine(RuleBasedStateMachine):
         """Attempts start again."""
         self.q.revive(*chosen)
 
+    @rule(chosen=few_ids)
+    def promote(self, chosen: list[bytes]) -> None:
+        """Attempts stay."""
+        self.q.promote(*chosen)
+
     @rule(chosen=few_ids, older_than=st.sampled_from([0, 0, 1, 5_000]))
     def purge(self, chosen: list[bytes], older_than: int) -> None:
         """Only items that have been dead for that time."""

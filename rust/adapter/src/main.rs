@@ -23,7 +23,7 @@ use forms::Failure;
 use session::Session;
 
 const CAPABILITIES: &str = "core blocking many fused heartbeat schedule expiry headers outcome handoff dead_letters limits many_queues cancel \
-                            look registry clean configure delete pipeline cluster live_workers worker jobs job_chains job_worker job_schedules";
+                            look registry clean configure delete promote pipeline cluster live_workers worker jobs job_chains job_worker job_schedules";
 
 struct Program {
     url: Mutex<String>,

@@ -59,6 +59,7 @@ impl Call<'_> {
                 let found = self.queue()?.wait_outcome(&id, self.wait()?).await?;
                 Ok(forms::outcome(&id, &found))
             }
+            "promote" => listed(self.queue()?.promote(&self.args.ids()?).await, |each| json!(each)),
             "revive" => listed(self.queue()?.revive(&self.args.ids()?).await, |each| json!(each)),
             "purge" => {
                 let older = if self.args.has("older_than_ms") { self.args.duration("older_than_ms")? } else { Duration::ZERO };

@@ -935,6 +935,20 @@ pub(crate) fn read_outcome_reply(reply: Value) -> Result<Vec<Outcome>> {
     r.rows(r.remaining() / 6, read_outcome_entries)
 }
 
+/// Writes all arguments of `promote`.
+pub(crate) fn encode_promote_arguments(ids: &[Vec<u8>]) -> Words {
+    let mut args = Words::new();
+    args.push(ids.len().word());
+    args.extend_from_slice(ids);
+    args
+}
+
+/// Reads the reply of `promote`: one for each entry.
+pub(crate) fn read_promote_reply(reply: Value) -> Result<Vec<bool>> {
+    let r = &mut Reply::answers(reply)?;
+    r.rows(r.remaining(), |r| Ok(r.flag()?))
+}
+
 /// Writes all arguments of `purge`.
 pub(crate) fn encode_purge_arguments(older_than: Duration, ids: &[Vec<u8>]) -> Words {
     let mut args = Words::new();

@@ -73,6 +73,11 @@ export class Handle<Result = unknown> {
     return (await this.#queue.revive([this.id]))[0] ?? false;
   }
 
+  /** Lets a job that is delayed, until its time or its next attempt, run now. Returns false if it is not delayed. */
+  async promote(): Promise<boolean> {
+    return (await this.#queue.promote([this.id]))[0] ?? false;
+  }
+
   /** Deletes a dead job. Returns false if it is not dead. */
   async purge(): Promise<boolean> {
     return (await this.#queue.purge([this.id]))[0] ?? false;

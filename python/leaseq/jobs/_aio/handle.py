@@ -98,6 +98,13 @@ class Handle(Generic[T]):
         await client.enqueued()
         return revived
 
+    async def promote(self) -> bool:
+        """Let a job that is delayed, until its time or its next attempt, run now. Return false if it is not delayed."""
+        client = self._clients.aio
+        promoted = await (await client.queue_of(self)).promote(self.id)
+        await client.enqueued()
+        return promoted
+
     async def purge(self) -> bool:
         """Delete the job if it is dead, which frees its id for another job. Return false if it is not dead."""
         return await (await self._clients.aio.queue_of(self)).purge(self.id)

@@ -98,6 +98,13 @@ class Handle(Generic[T]):
         client.enqueued()
         return revived
 
+    def promote(self) -> bool:
+        """Let a job that is delayed, until its time or its next attempt, run now. Return false if it is not delayed."""
+        client = self._clients.sync
+        promoted = (client.queue_of(self)).promote(self.id)
+        client.enqueued()
+        return promoted
+
     def purge(self) -> bool:
         """Delete the job if it is dead, which frees its id for another job. Return false if it is not dead."""
         return (self._clients.sync.queue_of(self)).purge(self.id)
