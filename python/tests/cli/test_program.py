@@ -54,6 +54,7 @@ BESIDES = {
     "extend": ["id", "5"],
     "release": ["id", "5"],
     "inspect": ["id"],
+    "promote": ["id"],
     "remove": ["id"],
     "expire": ["id"],
     "list": ["ready"],
