@@ -120,6 +120,10 @@ class Session:
         """The workers that say they live."""
         return self._workers.live_workers(self._server)
 
+    def steer(self, worker: str, wish: str) -> Any:
+        """Let a worker be quiet, resume or stop."""
+        return getattr(self._workers, f"{wish}_worker")(worker, self._server)
+
     def leased(self, items: Sequence[Any]) -> Json:
         """Remember the leases; answers as messages do, with the queue's handle."""
         if not items:
@@ -340,6 +344,10 @@ def _live_workers(session: Session, _: str | None, __: Json) -> Plan:
     return Plan(session.live_workers, lambda found: [values.live_worker(one) for one in found])
 
 
+def _steer(session: Session, _: str | None, args: Json) -> Plan:
+    return Plan(lambda: session.steer(args["worker"], args["wish"]), lambda alive: {"alive": alive})
+
+
 def _ids(args: Json) -> list[str]:
     ids = map(values.item_id, args["ids"])
     return [one if isinstance(one, str) else one.decode("utf-8", "surrogateescape") for one in ids]
@@ -385,6 +393,7 @@ METHODS: Final[dict[str, Method]] = {
     "deep_clean": _deep_clean,
     "queues": _queues,
     "live_workers": _live_workers,
+    "steer": _steer,
 }
 """Methods that both adapters share. Each has its own `hold`, `held`, `lost` and `pipeline`, and its own loop of a worker."""
 

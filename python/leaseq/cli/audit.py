@@ -1,7 +1,8 @@
 """The audit log of commands, see `leaseq.audit_log`."""
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import click
@@ -22,15 +23,21 @@ def audited(function: Function) -> Function:
 
     @functools.wraps(function)
     def run(**options: Any) -> Any:
-        context = click.get_current_context()
-        subject = _subject(options)
-        with audit_log.logged(audit_log.system_user(), context.command_path, subject) as entry:
-            try:
-                return function(**options)
-            finally:
-                entry.changed = context.meta.get(_CHANGED)
+        with logged_as(_subject(options)):
+            return function(**options)
 
     return run
+
+
+@contextlib.contextmanager
+def logged_as(subject: Mapping[str, Any]) -> Iterator[None]:
+    """Log what the block does, as the work of the command on a subject; see `audited`."""
+    context = click.get_current_context()
+    with audit_log.logged(audit_log.system_user(), context.command_path, subject) as entry:
+        try:
+            yield
+        finally:
+            entry.changed = context.meta.get(_CHANGED)
 
 
 def changed(count: int) -> None:

@@ -22,6 +22,7 @@ UNREADY: Final = {
     "leasing": "",
     "away": "the server does not answer, or refuses",
     "stopping": "the worker stops",
+    "quiet": "",
 }
 
 

@@ -28,6 +28,7 @@ _SECTIONS: Final = {
         "dashboard": "dashboard",
         "queues": "queues",
         "workers": "workers",
+        "steer": "workers",
         "stats": "stats",
         "peek": "items",
         "inspect": "items",

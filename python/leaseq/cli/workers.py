@@ -1,4 +1,4 @@
-"""`leaseq workers`."""
+"""`leaseq workers`, `leaseq steer`: the live workers, and what they are to do."""
 
 import dataclasses
 from typing import Any, Final
@@ -6,11 +6,12 @@ from typing import Any, Final
 import click
 
 from leaseq import formatting
-from leaseq.cli import output
+from leaseq.cli import audit, output
 from leaseq.cli.server import Server, in_group, on_server
-from leaseq.worker.registry import WorkerInfo, live_workers
+from leaseq.worker.registry import WorkerInfo, live_workers, quiet_worker, resume_worker, stop_worker
 
 _SHOWN: Final = 3  # items of a worker, in the table
+_WISHES: Final = {"quiet": quiet_worker, "resume": resume_worker, "stop": stop_worker}
 
 
 @click.command(short_help="List the live workers, with the items that they hold.")
@@ -21,7 +22,7 @@ _SHOWN: Final = 3  # items of a worker, in the table
 def workers(*, queue: str | None, server: Server, group: str | None, as_json: bool) -> None:
     """List the live workers of the server, or those of QUEUE, with their states and items.
 
-    A worker is starting, idle, busy or stopping.
+    A worker is starting, idle, busy, quiet or stopping. To quiet, resume or stop one, use `leaseq steer`.
 
     A worker reports every 10 seconds, and each line is its last report. So a worker that is idle here may have started
     an item since. For now, use `leaseq jobs list running` or `leaseq list QUEUE leased`. "works on" has the items of the
@@ -49,13 +50,36 @@ def workers(*, queue: str | None, server: Server, group: str | None, as_json: bo
     )
 
 
+@click.command(short_help="Quiet, resume or stop live workers.")
+@click.argument("wish", type=click.Choice(list(_WISHES)))
+@click.argument("ids", metavar="WORKER...", nargs=-1, required=True)
+@on_server
+@output.as_json
+def steer(*, wish: str, ids: tuple[str, ...], server: Server, as_json: bool) -> int:
+    """Quiet, resume or stop live workers, by the names that `leaseq workers` lists.
+
+    A quiet worker leases nothing and finishes what it runs, for a day or until `resume`. `stop` is as SIGTERM: what
+    supervises the worker may start another, as `leaseq worker` does with its processes. A worker does so with its next
+    report, within 15 seconds. Exits with 1 if a worker is not alive.
+
+    \b
+    Examples:
+      leaseq steer quiet web-3:4711:1f0c2a9b
+      leaseq workers orders --json | jq -r .id | xargs leaseq steer stop
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    with audit.logged_as({"options": {"wish": wish, "workers": list(ids)}}):
+        client = server.named()
+        answers = [_WISHES[wish](worker_id, client) for worker_id in ids]
+        return output.answers(ids, answers, wish, "not alive:", as_json=as_json)
+
+
 def _row(worker: WorkerInfo) -> tuple[Any, ...]:
     works = [f"{item.id} ({formatting.duration(item.seconds)})" for item in worker.items[:_SHOWN]]
     if worker.held > len(works):
         works.append(f"and {worker.held - len(works)} more")
     names = [name if name == group else f"{group}:{name}" for group, name in worker.queues]
     return (
-        f"{worker.host}:{worker.pid}",
+        worker.id,
         worker.client,
         ", ".join(names),
         worker.completed,

@@ -1,4 +1,4 @@
-"""The announcement of a worker on the server (LQ-WORKER-1 to LQ-WORKER-5). No input or output."""
+"""The announcement of a worker on the server, and wishes for it (LQ-WORKER-1 to LQ-WORKER-7). No input or output."""
 
 import json
 import os
@@ -7,9 +7,10 @@ import socket
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from leaseq import __version__
+from leaseq.errors import BadArgumentError, BadTypeError
 
 CLIENT = f"leaseq-python {__version__}"
 INDEX = "leaseq:workers"
@@ -29,6 +30,11 @@ INDEX_REFRESH_SECS = 60
 
 MAX_ITEMS = 100
 """The most items that are announced with their ids; of more, only the number."""
+
+WISH_TTL_SECS = 86_400
+"""Seconds that a wish lives."""
+
+Wish = Literal["quiet", "stop"]
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,200}", re.ASCII)
 
@@ -68,6 +74,7 @@ class WorkerInfo:
         held: the number of items that it holds.
         queues: the queues that it leases from: pairs of group and name.
         items: the items that it holds, 100 at most.
+        quiet: true while it leases nothing because somebody wishes so.
     """
 
     id: str
@@ -81,12 +88,15 @@ class WorkerInfo:
     held: int
     queues: tuple[tuple[str, str], ...]
     items: tuple[HeldItem, ...]
+    quiet: bool = False
 
     @property
     def state(self) -> str:
-        """The state of the worker: "starting", "idle", "busy" or "stopping"."""
+        """The state of the worker: "starting", "idle", "busy", "quiet" or "stopping"."""
         if self.stopping:
             return "stopping"
+        if self.quiet:
+            return "quiet"
         if not self.concurrency:
             return "starting"
         return "busy" if self.held else "idle"
@@ -103,11 +113,26 @@ def key(worker_id: str) -> str:
     return f"leaseq:worker:{worker_id}"
 
 
+def wish_key(worker_id: str) -> str:
+    """Return the key of what somebody wishes a worker to do."""
+    return f"leaseq:worker:{worker_id}/wish"
+
+
+def checked_id(worker_id: str) -> str:
+    """Return the name of a worker. Raises BadTypeError, BadArgumentError."""
+    if not isinstance(worker_id, str):
+        raise BadTypeError(f"the id of a worker must be a str, not {type(worker_id).__name__}")
+    if not _ID.fullmatch(worker_id):
+        raise BadArgumentError(f"{worker_id!r:.220} is no id of a worker: `leaseq workers` lists them")
+    return worker_id
+
+
 def encode(
     *,
     started: float,
     reported: float,
     stopping: bool,
+    quiet: bool,
     concurrency: int,
     completed: int,
     queues: Sequence[tuple[str, str]],
@@ -137,6 +162,7 @@ def encode(
             "started": round(started * 1000),
             "reported": round(reported * 1000),
             "stopping": stopping,
+            "quiet": quiet,
             "concurrency": concurrency,
             "completed": completed,
             "queues": [f"{group}:{name}" for group, name in queues],
@@ -166,6 +192,7 @@ def decode(worker_id: bytes, text: bytes | None, now: float) -> WorkerInfo | Non
             int(fields["held"]),
             tuple(_queue(entry) for entry in fields["queues"]),
             tuple(_item(item, age) for item in fields["items"]),
+            fields.get("quiet") is True,
         )
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return None

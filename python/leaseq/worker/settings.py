@@ -10,7 +10,7 @@ from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.worker.hooks import Hooks
 from leaseq.worker.retry_policy import RetryPolicy
 
-Readiness = Literal["starting", "leasing", "away", "stopping"]
+Readiness = Literal["starting", "leasing", "away", "stopping", "quiet"]
 """The state that a worker is in. "away": the server does not answer, or refuses."""
 
 MAX_CONCURRENCY = 10_000

@@ -113,4 +113,4 @@ class SupervisorStatus:
         readiness = self._readiness()
         if "away" in readiness:
             return "the server does not answer, or refuses"
-        return "" if "leasing" in readiness else "no process leases jobs yet"
+        return "" if readiness & {"leasing", "quiet"} else "no process leases jobs yet"

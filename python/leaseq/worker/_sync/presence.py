@@ -1,5 +1,5 @@
 # Generated from _aio/presence.py by tools/unasync.py: do not edit.
-"""The reports by which a worker says that it lives and what it holds, and the list of them (LQ-WORKER-1 to LQ-WORKER-5)."""
+"""The reports by which a worker says that it lives and what it holds, their list, and wishes (LQ-WORKER-1 to LQ-WORKER-7)."""
 
 import contextlib
 import math
@@ -23,13 +23,26 @@ class PresenceReporter(SideLoop):
     """Announces every few seconds that a worker lives. If an announcement fails, the work goes on."""
 
     def __init__(
-        self, client: concurrency.Client, worker_id: str, status: Callable[[float, float], str]
+        self,
+        client: concurrency.Client,
+        worker_id: str,
+        status: Callable[[float, float], str],
+        steer: Callable[[bytes | None], None],
     ) -> None:
-        """`status` is called with two times by the server's clock: when the worker started, and now."""
+        """Take what is called.
+
+        Args:
+            client: the connection to the server.
+            worker_id: the worker's name.
+            status: called with two times by the server's clock: when the worker started, and now.
+            steer: called behind each announcement with what somebody wishes the worker to do, or None.
+        """
         super().__init__()
         self._id = worker_id
         self._status = status
+        self._steer = steer
         self._own = Executor(client, presence.key(worker_id))
+        self._wish = Executor(client, presence.wish_key(worker_id))
         self._index = Executor(client, presence.INDEX)
         self._registered_at = -math.inf
         self._server_time = self._started = 0.0
@@ -60,6 +73,7 @@ class PresenceReporter(SideLoop):
         status, ttl = self._status(self._started, reported), str(presence.TTL_SECS * 1000)
         self._own.execute("SET", presence.key(self._id), status, "PX", ttl)
         self.answered_at = concurrency.now()
+        self._steer(self._wish.execute("GET", presence.wish_key(self._id)))
 
     def _register(self) -> tuple[float, float]:
         """Enter the worker in the index; return one time by the own clock and by the server's."""
@@ -79,6 +93,7 @@ class PresenceReporter(SideLoop):
         """Remove the announcement of the worker, which ends."""
         with contextlib.suppress(LeaseqError):
             self._own.execute("DEL", presence.key(self._id))
+            self._wish.execute("DEL", presence.wish_key(self._id))
             self._index.execute("ZREM", presence.INDEX, self._id)
 
 
@@ -101,6 +116,42 @@ def live_workers(server: str | concurrency.Client | None = None) -> list[WorkerI
                     found += _read_worker(opened.client, worker_id, now)
             first += PAGE_SIZE
         return sorted(found, key=lambda worker: worker.id)
+
+
+def quiet_worker(worker_id: str, server: str | concurrency.Client | None = None) -> bool:
+    """Let a worker lease nothing more for a day, or until `resume_worker`. Return false if no such worker is alive.
+
+    It does so with its next announcement, within 15 seconds: it gives back what it has not started, and handlers that
+    run go on. `server` is a URL or a client, as for `live_workers`. Raises BadTypeError, BadArgumentError, and the errors
+    of calls.
+    """
+    return _wish(worker_id, server, "quiet")
+
+
+def resume_worker(worker_id: str, server: str | concurrency.Client | None = None) -> bool:
+    """Let a worker lease again; see `quiet_worker`. Return false if no such worker is alive."""
+    return _wish(worker_id, server, None)
+
+
+def stop_worker(worker_id: str, server: str | concurrency.Client | None = None) -> bool:
+    """Stop a worker as SIGTERM does; see `quiet_worker`. Return false if no such worker is alive.
+
+    What supervises the worker may start another: `leaseq worker` replaces a process that ends.
+    """
+    return _wish(worker_id, server, "stop")
+
+
+def _wish(worker_id: str, server: str | concurrency.Client | None, wish: presence.Wish | None) -> bool:
+    key, wish_key = presence.key(presence.checked_id(worker_id)), presence.wish_key(worker_id)
+    with ServerHandle(server, "a live worker", "stop_worker(id, 'redis://localhost')") as opened:
+        wishes = Executor(opened.client, wish_key)
+        if wish is None:
+            wishes.execute("DEL", wish_key)
+        if not Executor(opened.client, key).execute("EXISTS", key):
+            return False
+        if wish is not None:
+            wishes.execute("SET", wish_key, wish, "PX", str(presence.WISH_TTL_SECS * 1000))
+        return True
 
 
 def _read_worker(client: concurrency.Client, worker_id: bytes, now: float) -> list[WorkerInfo]:

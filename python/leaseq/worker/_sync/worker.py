@@ -96,7 +96,7 @@ class Worker:
 
     @property
     def readiness(self) -> Readiness:
-        """The state of the worker: "starting", "leasing", "away" (the server does not answer, or refuses) or "stopping"."""
+        """The state of the worker: "starting", "leasing", "quiet", "away" (the server does not answer, or refuses) or "stopping"."""
         if self._run is not None:
             return self._run.readiness
         return "stopping" if self._stops or self._drains else "starting"

@@ -69,7 +69,9 @@ class WorkerLoop:
             handler, settings.concurrency, self._ended, hooks.context if hooks.per_item else None
         )
         self.heartbeater = ItemHeartbeater(settings, self.in_flight, self._pool, hooks, self._on_call_result)
-        self.presence_reporter = PresenceReporter(source.queues[0].executor.client, name, self._status)
+        self.presence_reporter = PresenceReporter(
+            source.queues[0].executor.client, name, self._status, self._steer
+        )
         self._server_health = ServerHealth()
         self._wake_event = concurrency.WakeEvent()
         self._fetcher = Fetcher(
@@ -87,6 +89,7 @@ class WorkerLoop:
         self._has_worked = False
         self._failure: Exception | None = None
         self._drains = False
+        self._quiet = False
         self._stops = 0
         self._stop_announced = False
         self._grace_ends: float | None = None
@@ -97,12 +100,18 @@ class WorkerLoop:
         return self._drains or self._stops > 0
 
     @property
+    def _leases_nothing(self) -> bool:
+        return self.stopping or self._quiet
+
+    @property
     def readiness(self) -> Readiness:
         """The state it is in: see `Worker.readiness`."""
         if self.stopping:
             return "stopping"
         if self._server_health.is_down:
             return "away"
+        if self._quiet:
+            return "quiet"
         return "starting" if self.answered_at is None else "leasing"
 
     @property
@@ -151,6 +160,8 @@ class WorkerLoop:
             self._collect()
             if self.stopping:
                 self._begin_to_stop()
+            elif self._quiet:
+                self._give_back_unstarted()
             if self._is_over():
                 return
             try:
@@ -214,7 +225,7 @@ class WorkerLoop:
 
     def _fetch_count(self) -> int:
         """Return how many items to lease without waiting."""
-        if self.stopping or self._fetcher.requested or self._deliveries:
+        if self._leases_nothing or self._fetcher.requested or self._deliveries:
             return 0
         fetch_count = self._prefetcher.fetch_count()
         if fetch_count and self._dry:
@@ -283,7 +294,7 @@ class WorkerLoop:
         """Called by the loop that waits: hands out what it leased, since waking this one first would take its time."""
         # before the look at whether it stops: the main loop stops before it looks at this
         self._delivering = True
-        if self.stopping or self._settings.at_most_once:
+        if self._leases_nothing or self._settings.at_most_once:
             self._deliveries.append(Delivery(items, requested, dispatched=None))
         else:
             dispatched = self.in_flight.leased(items, concurrency.now())
@@ -325,6 +336,9 @@ class WorkerLoop:
                 "worker %s stops: %d items are being worked on", self._name, self._prefetcher.outstanding
             )
             self.presence_reporter.report_now()
+        self._give_back_unstarted()
+
+    def _give_back_unstarted(self) -> None:
         while self._to_begin:
             self.in_flight.undispatched(self._to_begin.popleft())
         if not self._settings.at_most_once:
@@ -378,12 +392,27 @@ class WorkerLoop:
             self._wake_at = NEVER
             self._wake_event.set()
 
+    def _steer(self, wish: bytes | None) -> None:
+        """Do what somebody wishes, who steers this worker from elsewhere (LQ-WORKER-6)."""
+        if wish == b"stop" and not self.stopping:
+            logger.info("worker %s stops by a wish on the server", self._name)
+            self.stop()
+        quiet = wish == b"quiet"
+        if quiet != self._quiet:
+            self._quiet = quiet
+            logger.info(
+                "worker %s %s by a wish on the server", self._name, "is quiet" if quiet else "resumes"
+            )
+            self.presence_reporter.report_now()
+            self._wake_event.set()
+
     def _status(self, started: float, reported: float) -> str:
         """Return the announcement of this worker."""
         return presence.encode(
             started=started,
             reported=reported,
             stopping=self.stopping,
+            quiet=self._quiet,
             concurrency=self._settings.concurrency,
             completed=self.in_flight.completed_count,
             queues=[(queue.group, queue.name) for queue in self._source.queues],

@@ -1,6 +1,6 @@
 """The live workers of a server, for asyncio."""
 
-from leaseq.worker._aio.presence import live_workers
+from leaseq.worker._aio.presence import live_workers, quiet_worker, resume_worker, stop_worker
 from leaseq.worker.presence import HeldItem, WorkerInfo
 
-__all__ = ["HeldItem", "WorkerInfo", "live_workers"]
+__all__ = ["HeldItem", "WorkerInfo", "live_workers", "quiet_worker", "resume_worker", "stop_worker"]
