@@ -18,11 +18,13 @@ const unwindLimit = time.Second
 //	  |                    |---failed, late----------> ending --released, dead, lost---------> over
 //	  |                    '---grace over------------> ending, uncounted --------------------> over
 //	  |---attempts used up--> ending, dead
-//	  '---worker stopped----> ending, uncounted
+//	  '---stopped, quiet----> ending, uncounted
 type itemRun struct {
 	item   *LeasedItem
 	worker *Worker
 	since  time.Time
+	// leasing ends when the worker is to start no handler.
+	leasing context.Context
 	// ctx is that of the handler.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -61,8 +63,8 @@ func Stopping(ctx context.Context) <-chan struct{} {
 	return found
 }
 
-func newItemRun(ctx context.Context, w *Worker, item *LeasedItem) *itemRun {
-	r := &itemRun{item: item, worker: w, since: time.Now(), over: make(chan struct{})}
+func newItemRun(ctx, leasing context.Context, w *Worker, item *LeasedItem) *itemRun {
+	r := &itemRun{item: item, worker: w, leasing: leasing, since: time.Now(), over: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithValue(ctx, stoppingKey{}, w.stopping.Done()))
 	r.stopBeat = item.Heartbeat()
 	return r
@@ -73,14 +75,14 @@ func (r *itemRun) run(place <-chan struct{}) bool {
 	defer r.cancel(context.Canceled)
 	select {
 	case <-place:
-	case <-r.worker.stopping.Done():
+	case <-r.leasing.Done():
 	case <-r.item.Lost():
 		r.reportLoss()
 		r.begin()
 		r.finish()
 		return false
 	}
-	if r.worker.stopping.Err() != nil {
+	if r.leasing.Err() != nil {
 		r.giveBack()
 		return false
 	}

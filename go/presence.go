@@ -21,6 +21,7 @@ const (
 	indexRefresh   = time.Minute
 	maxExpiredIDs  = 100
 	maxReported    = 100
+	wishLife       = 24 * time.Hour
 	workersPage    = 1000
 	// reportLimit is the time of each command of a report. A worker that stops waits for the last ones.
 	reportLimit = time.Second
@@ -39,6 +40,8 @@ type WorkerInfo struct {
 	Started time.Time
 	// Stopping is true once it leases no more.
 	Stopping bool
+	// Quiet is true while it leases nothing because somebody wishes so: see [Client.QuietWorker].
+	Quiet bool
 	// Concurrency is how many items it works on at a time at most.
 	Concurrency int
 	// Completed is how many items it has completed.
@@ -63,6 +66,7 @@ type HeldItem struct {
 // workerStatus is the part of a report that changes.
 type workerStatus struct {
 	Stopping  bool       `json:"stopping"`
+	Quiet     bool       `json:"quiet"`
 	Completed int        `json:"completed"`
 	Held      int        `json:"held"`
 	Items     []HeldItem `json:"items"`
@@ -88,26 +92,33 @@ type presence struct {
 	router *router
 	report workerReport
 	status func() workerStatus
-	now    chan struct{}
-	stop   chan struct{}
-	ended  chan struct{}
-	once   sync.Once
+	// steer is called behind each report with what somebody wishes the worker to do.
+	steer func(wish string)
+	now   chan struct{}
+	stop  chan struct{}
+	ended chan struct{}
+	once  sync.Once
 	// registered is when it last entered the index, and serverTime what the server's clock said then.
 	registered time.Time
 	serverTime int64
 }
 
-func newPresence(id string, r *router, concurrency int, queues []string, status func() workerStatus) *presence {
+func newPresence(id string, r *router, concurrency int, queues []string, status func() workerStatus, steer func(string)) *presence {
 	host, _ := os.Hostname()
 	return &presence{
-		id: id, router: r, status: status, now: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+		id: id, router: r, status: status, steer: steer, now: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 		report: workerReport{
 			Version: 1, Host: host, Process: os.Getpid(), Client: "leaseq (Go) " + Version, Concurrency: concurrency, Queues: queues,
 		},
 	}
 }
 
-func (p *presence) key() string { return "leaseq:worker:" + p.id }
+func (p *presence) key() string { return workerKey(p.id) }
+
+func workerKey(id string) string { return "leaseq:worker:" + id }
+
+// wishKey is where somebody says what the worker is to do.
+func wishKey(id string) string { return workerKey(id) + "/wish" }
 
 func (p *presence) begin() {
 	go func() {
@@ -121,6 +132,7 @@ func (p *presence) begin() {
 			case <-ticker.C:
 			case <-p.stop:
 				_, _ = p.command(p.key(), "DEL", p.key())
+				_, _ = p.command(wishKey(p.id), "DEL", wishKey(p.id))
 				_, _ = p.command(workersKey, "ZREM", workersKey, p.id)
 				return
 			}
@@ -160,7 +172,15 @@ func (p *presence) send() {
 	report.Reported = p.serverTime + time.Since(p.registered).Milliseconds()
 	text, err := json.Marshal(report)
 	if err == nil {
-		_, _ = p.command(p.key(), "SET", p.key(), string(text), "PX", digits(reportLife.Milliseconds()))
+		_, err = p.command(p.key(), "SET", p.key(), string(text), "PX", digits(reportLife.Milliseconds()))
+	}
+	if err != nil {
+		return
+	}
+	wish, err := p.command(wishKey(p.id), "GET", wishKey(p.id))
+	if err == nil || rueidis.IsRedisNil(err) {
+		text, _ := wish.ToString()
+		p.steer(text)
 	}
 }
 
@@ -208,6 +228,47 @@ func (c *Client) LiveWorkers(ctx context.Context) ([]WorkerInfo, error) {
 	return during(ctx, func() ([]WorkerInfo, error) { return listWorkers(c.pool.shared, c.pool.limit) })
 }
 
+// QuietWorker lets a worker lease nothing more for a day, or until ResumeWorker: it gives back what it has not started, and handlers that run go on.
+// It does so with its next report, within 15 seconds. QuietWorker returns false if no such worker is alive.
+func (c *Client) QuietWorker(ctx context.Context, id string) (bool, error) {
+	return c.steer(ctx, id, "quiet")
+}
+
+// ResumeWorker lets a worker lease again: see [Client.QuietWorker].
+func (c *Client) ResumeWorker(ctx context.Context, id string) (bool, error) {
+	return c.steer(ctx, id, "")
+}
+
+// StopWorker stops a worker as [Worker.Stop] does: see [Client.QuietWorker].
+func (c *Client) StopWorker(ctx context.Context, id string) (bool, error) {
+	return c.steer(ctx, id, "stop")
+}
+
+func (c *Client) steer(ctx context.Context, id, wish string) (bool, error) {
+	if !workerIDPattern.MatchString(id) {
+		return false, refused("not the id of a worker: %.220q", id)
+	}
+	return during(ctx, func() (bool, error) { return writeWish(c.pool.shared, c.pool.limit, id, wish) })
+}
+
+// writeWish writes a wish for a live worker, or deletes that which is there (LQ-WORKER-7).
+func writeWish(r *router, limit time.Duration, id, wish string) (bool, error) {
+	if wish == "" {
+		if _, err := r.send(wishKey(id), limit, "DEL", wishKey(id)); err != nil {
+			return false, err
+		}
+	}
+	found, err := r.send(workerKey(id), limit, "EXISTS", workerKey(id))
+	if err != nil {
+		return false, err
+	}
+	if count, err := found.AsInt64(); err != nil || count == 0 || wish == "" {
+		return err == nil && count > 0, err
+	}
+	_, err = r.send(wishKey(id), limit, "SET", wishKey(id), wish, "PX", digits(wishLife.Milliseconds()))
+	return err == nil, err
+}
+
 func listWorkers(r *router, limit time.Duration) ([]WorkerInfo, error) {
 	now, err := serverTime(r, workersKey, limit)
 	if err != nil {
@@ -229,7 +290,7 @@ func listWorkers(r *router, limit time.Duration) ([]WorkerInfo, error) {
 				continue
 			}
 			seen[id] = true
-			value, err := r.send("leaseq:worker:"+id, limit, "GET", "leaseq:worker:"+id)
+			value, err := r.send(workerKey(id), limit, "GET", workerKey(id))
 			if err != nil {
 				return nil, err
 			}

@@ -47,7 +47,7 @@ func readReport(id, text string, now int64) (WorkerInfo, bool) {
 	}
 	return WorkerInfo{
 		ID: id, Host: report.Host, Process: report.Process, Client: report.Client, Started: time.UnixMilli(report.Started),
-		Stopping: report.Stopping, Concurrency: report.Concurrency, Completed: report.Completed, Queues: report.Queues,
+		Stopping: report.Stopping, Quiet: report.Quiet, Concurrency: report.Concurrency, Completed: report.Completed, Queues: report.Queues,
 		Held: report.Held, Items: items,
 	}, true
 }

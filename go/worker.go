@@ -124,6 +124,10 @@ type Worker struct {
 	// stopping ends at the stop, over at the end of the grace.
 	stopping, over         context.Context
 	stopStopping, stopOver context.CancelFunc
+	// leasing ends at the stop, and whenever the worker is to be quiet; resumed is closed when it leases again.
+	leasing     context.Context
+	stopLeasing context.CancelFunc
+	resumed     chan struct{}
 
 	mu        sync.Mutex
 	begun     bool
@@ -152,6 +156,7 @@ func (c *Client) Worker(queues []*Queue, handler Handler, options ...WorkerOptio
 	w.health = &serverHealth{reporter: w.reporter}
 	w.completer = newCompleter()
 	w.stopping, w.stopStopping = context.WithCancel(context.Background())
+	w.leasing, w.stopLeasing = context.WithCancel(w.stopping)
 	w.over, w.stopOver = context.WithCancel(context.Background())
 	return w, nil
 }
@@ -181,6 +186,30 @@ func (w *Worker) stop(grace time.Duration) {
 	if first && w.presence != nil {
 		w.presence.reportNow()
 	}
+}
+
+// steer does what somebody wishes, who steers this worker from elsewhere (LQ-WORKER-6).
+func (w *Worker) steer(wish string) {
+	if wish == "stop" {
+		if w.stopping.Err() == nil {
+			w.Stop()
+		}
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch quiet := w.resumed != nil; {
+	case wish == "quiet" && !quiet:
+		w.stopLeasing()
+		w.resumed = make(chan struct{})
+	case wish != "quiet" && quiet:
+		w.leasing, w.stopLeasing = context.WithCancel(w.stopping)
+		close(w.resumed)
+		w.resumed = nil
+	default:
+		return
+	}
+	w.presence.reportNow()
 }
 
 // Run works until the context ends or Stop is called, and returns how many items it completed. While the server is away or refuses, or a record
@@ -224,7 +253,7 @@ func (w *Worker) announce() {
 	}
 	pool := w.client.pool
 	// the keys of reports are in several slots, which a connection of the pool of rueidis must not mix
-	p := newPresence(w.settings.id, pool.router(!pool.isGiven()), w.settings.concurrency, entries, w.status)
+	p := newPresence(w.settings.id, pool.router(!pool.isGiven()), w.settings.concurrency, entries, w.status, w.steer)
 	w.mu.Lock()
 	w.presence = p
 	w.mu.Unlock()

@@ -20,6 +20,14 @@ func (w *Worker) work(ctx context.Context) error {
 	failures, leased, prepared := 0, false, false
 	var failure error
 	for w.stopping.Err() == nil && failure == nil {
+		leasing, resumed := w.leasingState()
+		if resumed != nil {
+			select {
+			case <-resumed:
+			case <-w.stopping.Done():
+			}
+			continue
+		}
 		free := w.settings.concurrency + w.settings.ahead - w.running()
 		if free <= 0 {
 			w.waitFreed(w.stopping)
@@ -31,13 +39,13 @@ func (w *Worker) work(ctx context.Context) error {
 			if !leased || w.health.isAway() {
 				timeout = probeLimit
 			}
-			err = w.leaseOnce(ctx, min(free, maxEntries), timeout, places)
+			err = w.leaseOnce(ctx, leasing, min(free, maxEntries), timeout, places)
 		}
 		switch {
 		case err == nil:
 			failures, leased = 0, true
 			w.health.worked()
-		case w.stopping.Err() != nil:
+		case leasing.Err() != nil:
 		case !leased && isMisconfigured(err), !isServerAway(err) && !isDamaged(err):
 			failure = err
 		default:
@@ -51,6 +59,13 @@ func (w *Worker) work(ctx context.Context) error {
 		w.waitFreed(w.over)
 	}
 	return failure
+}
+
+// leasingState is what ends when the worker is to lease nothing, and while it is quiet what is closed when it resumes.
+func (w *Worker) leasingState() (context.Context, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.leasing, w.resumed
 }
 
 func (w *Worker) prepare(done *bool) error {
@@ -71,9 +86,9 @@ func giveBack(items []*LeasedItem) {
 	_, _ = items[0].queue.ReleaseAll(context.Background(), entries)
 }
 
-// leaseOnce leases up to count items and starts their handlers, unless the worker was stopped meanwhile.
-func (w *Worker) leaseOnce(ctx context.Context, count int, timeout time.Duration, places *slots) error {
-	items, err := w.client.LeaseAny(w.stopping, w.nextQueues(), w.settings.duration, Count(count), Wait(timeout))
+// leaseOnce leases up to count items and starts their handlers, unless leasing has ended meanwhile.
+func (w *Worker) leaseOnce(ctx, leasing context.Context, count int, timeout time.Duration, places *slots) error {
+	items, err := w.client.LeaseAny(leasing, w.nextQueues(), w.settings.duration, Count(count), Wait(timeout))
 	if err != nil || len(items) == 0 {
 		return err
 	}
@@ -83,7 +98,7 @@ func (w *Worker) leaseOnce(ctx context.Context, count int, timeout time.Duration
 	}
 	w.reporter.leased(items)
 	for _, each := range items {
-		run := newItemRun(ctx, w, each)
+		run := newItemRun(ctx, leasing, w, each)
 		w.mu.Lock()
 		w.runs[run] = true
 		w.mu.Unlock()
@@ -155,7 +170,7 @@ func (w *Worker) giveBackRest() {
 func (w *Worker) status() workerStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := workerStatus{Stopping: w.stopping.Err() != nil, Completed: w.completed, Held: len(w.runs), Items: []HeldItem{}}
+	s := workerStatus{Stopping: w.stopping.Err() != nil, Quiet: w.resumed != nil, Completed: w.completed, Held: len(w.runs), Items: []HeldItem{}}
 	for run := range w.runs {
 		if len(s.Items) < maxReported {
 			s.Items = append(s.Items, run.report())

@@ -130,7 +130,10 @@ def live_worker(seen: WorkerInfo) -> Json:
     """A worker and what it holds."""
     return {
         "worker": seen.id,
-        **{name: getattr(seen, name) for name in ("host", "pid", "client", "stopping", "quiet", "concurrency")},
+        **{
+            name: getattr(seen, name)
+            for name in ("host", "pid", "client", "stopping", "quiet", "concurrency")
+        },
         "started": micros(seen.started),
         "completed": seen.completed,
         "queues": [f"{group}:{name}" for group, name in seen.queues],

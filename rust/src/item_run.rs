@@ -79,6 +79,8 @@ enum End {
 pub(crate) struct ItemRun {
     task: Task,
     worker: Weak<Shared>,
+    /// Ends when the worker is to start no handler.
+    leasing: CancellationToken,
     since: Instant,
     beat: Arc<Heartbeat>,
     /// A call that was to end the item has no reply.
@@ -92,6 +94,7 @@ impl ItemRun {
         ItemRun {
             task: Task(Arc::new(work)),
             worker: Arc::downgrade(worker),
+            leasing: worker.leasing(),
             since: Instant::now(),
             beat,
             may_have_ended: AtomicBool::new(false),
@@ -112,11 +115,11 @@ impl ItemRun {
         let Some(worker) = self.worker.upgrade() else { return false };
         let place = tokio::select! {
             biased;
-            () = worker.stopping.cancelled() => None,
+            () = self.leasing.cancelled() => None,
             () = self.task.lost() => None,
             place = worker.places.acquire() => place.ok(),
         };
-        if place.is_none() || worker.stopping.is_cancelled() {
+        if place.is_none() || self.leasing.is_cancelled() {
             self.end_unstarted(&worker).await;
             return false;
         }

@@ -1,4 +1,4 @@
-//! The list of live workers (LQ-WORKER-5).
+//! The list of live workers, and wishes for them (LQ-WORKER-5, LQ-WORKER-7).
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,12 +7,13 @@ use redis::Cmd;
 
 use crate::client::Client;
 use crate::encoding::{bytes_of, strings_of};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::item_run::HeldItem;
 use crate::keys::is_registry_entry;
-use crate::presence::{Report, WORKERS, is_worker_id, key_of, server_time};
+use crate::presence::{Report, WORKERS, is_worker_id, key_of, server_time, wish_key_of};
 
 const PAGE: isize = 1000;
+const WISH_LIFE_MS: u64 = 86_400_000;
 
 /// A live worker, as of its last report.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,8 @@ pub struct WorkerInfo {
     pub started: SystemTime,
     /// True once it leases no more.
     pub stopping: bool,
+    /// True while it leases nothing because somebody wishes so: see [`Client::quiet_worker`].
+    pub quiet: bool,
     /// How many items it works on at a time at most.
     pub concurrency: u64,
     /// How many items it has completed.
@@ -68,6 +71,43 @@ impl Client {
         }
         Ok(found)
     }
+
+    /// Lets a worker lease nothing more for a day, or until [`Client::resume_worker`]: it gives back what it has not started, and handlers that
+    /// run go on. It does so with its next report, within 15 seconds. Returns false if no such worker is alive.
+    pub async fn quiet_worker(&self, id: &str) -> Result<bool> {
+        self.steer(id, Some("quiet")).await
+    }
+
+    /// Lets a worker lease again: see [`Client::quiet_worker`].
+    pub async fn resume_worker(&self, id: &str) -> Result<bool> {
+        self.steer(id, None).await
+    }
+
+    /// Stops a worker as [`Worker::stop`](crate::Worker::stop) does: see [`Client::quiet_worker`].
+    pub async fn stop_worker(&self, id: &str) -> Result<bool> {
+        self.steer(id, Some("stop")).await
+    }
+
+    async fn steer(&self, id: &str, wish: Option<&str>) -> Result<bool> {
+        if !is_worker_id(id) {
+            return Err(Error::refused("the id of a worker has 1 to 200 of A-Z, a-z, 0-9, _, ., : and -"));
+        }
+        let (key, wish_key) = (key_of(id), wish_key_of(id));
+        if wish.is_none() {
+            self.wish_command(&wish_key, Cmd::new().arg("DEL").arg(&wish_key)).await?;
+        }
+        let is_alive = self.wish_command(&key, Cmd::new().arg("EXISTS").arg(&key)).await? == redis::Value::Int(1);
+        if let (true, Some(wish)) = (is_alive, wish) {
+            let mut command = Cmd::new();
+            command.arg("SET").arg(&wish_key).arg(wish).arg("PX").arg(WISH_LIFE_MS);
+            self.wish_command(&wish_key, &command).await?;
+        }
+        Ok(is_alive)
+    }
+
+    async fn wish_command(&self, key: &str, command: &Cmd) -> Result<redis::Value> {
+        self.pool.shared.send(key.as_bytes(), self.pool.limit, command).await
+    }
 }
 
 /// A report; `None` if it is invalid or of another version. Unknown members are dropped.
@@ -87,6 +127,7 @@ fn read_report(id: &str, text: &[u8], now: u64) -> Option<WorkerInfo> {
         client: report.client,
         started: UNIX_EPOCH + Duration::from_millis(report.started),
         stopping: report.stopping,
+        quiet: report.quiet,
         concurrency: report.concurrency,
         completed: report.completed,
         queues: report.queues,

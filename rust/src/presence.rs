@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::encoding::strings_of;
+use crate::encoding::{bytes_of, strings_of};
 use crate::error::{Error, Result};
 use crate::item_run::HeldItem;
 use crate::router::Router;
@@ -30,6 +30,7 @@ const LIMIT: Duration = Duration::from_secs(1);
 /// What changes in the reports of a worker.
 pub(crate) struct Status {
     pub(crate) stopping: bool,
+    pub(crate) quiet: bool,
     pub(crate) completed: usize,
     pub(crate) held: usize,
     pub(crate) items: Vec<HeldItem>,
@@ -48,6 +49,8 @@ pub(crate) struct Report {
     pub(crate) concurrency: u64,
     pub(crate) queues: Vec<String>,
     pub(crate) stopping: bool,
+    #[serde(default)]
+    pub(crate) quiet: bool,
     pub(crate) completed: u64,
     pub(crate) held: u64,
     pub(crate) items: Vec<HeldItem>,
@@ -93,6 +96,11 @@ pub(crate) fn key_of(id: &str) -> String {
     format!("leaseq:worker:{id}")
 }
 
+/// The key of what somebody wishes a worker to do.
+pub(crate) fn wish_key_of(id: &str) -> String {
+    format!("{}/wish", key_of(id))
+}
+
 fn words(all: &[&str]) -> Cmd {
     let mut command = Cmd::new();
     for each in all {
@@ -109,7 +117,9 @@ impl Reporting {
                 sent = self.send() => sent,
                 () = ended.cancelled() => break,
             };
-            let _ = sent;
+            if sent.unwrap_or(false) {
+                continue; // somebody steered it
+            }
             tokio::select! {
                 () = sleep(INTERVAL) => {}
                 () = ended.cancelled() => {}
@@ -118,6 +128,8 @@ impl Reporting {
         }
         let key = key_of(&self.id);
         let _ = self.command(&key, words(&["DEL", &key])).await;
+        let wish = wish_key_of(&self.id);
+        let _ = self.command(&wish, words(&["DEL", &wish])).await;
         let _ = self.command(WORKERS, words(&["ZREM", WORKERS, &self.id])).await;
     }
 
@@ -125,12 +137,13 @@ impl Reporting {
         self.router.send(key.as_bytes(), LIMIT, &command).await
     }
 
-    async fn send(&mut self) -> Result<()> {
+    /// Sends a report, and returns whether the worker is to do something else from now on.
+    async fn send(&mut self) -> Result<bool> {
         let (registered, now) = match self.registered {
             Some(found) if found.0.elapsed() < INDEX_REFRESH => found,
             _ => self.register().await?,
         };
-        let Some(worker) = self.worker.upgrade() else { return Ok(()) };
+        let Some(worker) = self.worker.upgrade() else { return Ok(false) };
         let status = worker.status();
         let report = Report {
             version: 1,
@@ -142,13 +155,17 @@ impl Reporting {
             concurrency: worker.settings.concurrency as u64,
             queues: worker.queues.iter().map(|each| each.keys().registry_entry()).collect(),
             stopping: status.stopping,
+            quiet: status.quiet,
             completed: status.completed as u64,
             held: status.held as u64,
             items: status.items,
         };
         let text = serde_json::to_string(&report).map_err(|_| Error::refused("the report cannot be written"))?;
         let key = key_of(&self.id);
-        self.command(&key, words(&["SET", &key, &text, "PX", &LIFE.as_millis().to_string()])).await.map(drop)
+        self.command(&key, words(&["SET", &key, &text, "PX", &LIFE.as_millis().to_string()])).await?;
+        let key = wish_key_of(&self.id);
+        let wish = bytes_of(self.command(&key, words(&["GET", &key])).await?).unwrap_or_default();
+        Ok(worker.steer(&String::from_utf8_lossy(&wish)))
     }
 
     /// Enters the worker in the index, by the server's clock, and removes expired ids from it (LQ-WORKER-2).

@@ -58,6 +58,9 @@ pub(crate) struct Shared {
     pub(crate) completer: Arc<Completer>,
     /// Ends at the stop.
     pub(crate) stopping: CancellationToken,
+    /// Ends at the stop, and whenever the worker is to be quiet; another one when it resumes.
+    leasing: Mutex<CancellationToken>,
+    resumed: Notify,
     /// Ends at the end of the grace.
     pub(crate) over: CancellationToken,
     pub(crate) places: Arc<Semaphore>,
@@ -71,7 +74,10 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(client: Client, queues: Vec<Queue>, settings: Settings, handler: Handler) -> Shared {
         let reporter = Reporter(settings.hooks.clone());
+        let stopping = CancellationToken::new();
         Shared {
+            leasing: Mutex::new(stopping.child_token()),
+            resumed: Notify::new(),
             health: ServerHealth::new(reporter.clone()),
             completer: Arc::default(),
             places: Arc::new(Semaphore::new(settings.concurrency)),
@@ -81,7 +87,7 @@ impl Shared {
             handler,
             settings,
             reporter,
-            stopping: CancellationToken::new(),
+            stopping,
             over: CancellationToken::new(),
             begun: AtomicBool::new(false),
             completed: AtomicUsize::new(0),
@@ -98,7 +104,37 @@ impl Shared {
     pub(crate) fn status(&self) -> Status {
         let runs = self.runs();
         let items: Vec<HeldItem> = runs.iter().take(crate::presence::MAX_REPORTED).map(|each| each.report()).collect();
-        Status { stopping: self.stopping.is_cancelled(), completed: self.completed.load(SeqCst), held: runs.len(), items }
+        let stopping = self.stopping.is_cancelled();
+        let quiet = !stopping && self.leasing().is_cancelled();
+        Status { stopping, quiet, completed: self.completed.load(SeqCst), held: runs.len(), items }
+    }
+
+    /// What ends when the worker is to lease nothing.
+    pub(crate) fn leasing(&self) -> CancellationToken {
+        self.leasing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Does what somebody wishes, who steers this worker from elsewhere, and returns whether that is new (LQ-WORKER-6).
+    pub(crate) fn steer(&self, wish: &str) -> bool {
+        if self.stopping.is_cancelled() {
+            return false;
+        }
+        let mut leasing = self.leasing.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_quiet = leasing.is_cancelled();
+        match wish {
+            "stop" => {
+                drop(leasing);
+                self.stop(self.settings.grace);
+            }
+            "quiet" if !is_quiet => leasing.cancel(),
+            "quiet" => return false,
+            _ if is_quiet => {
+                *leasing = self.stopping.child_token();
+                self.resumed.notify_one();
+            }
+            _ => return false,
+        }
+        true
     }
 
     fn stop(&self, grace: Duration) {
@@ -171,6 +207,14 @@ impl Worker {
         let shared = &self.shared;
         let (mut failures, mut has_leased, mut turn, mut prepared) = (0, false, 0, false);
         while !shared.stopping.is_cancelled() {
+            let leasing = shared.leasing();
+            if leasing.is_cancelled() {
+                tokio::select! {
+                    () = shared.resumed.notified() => {}
+                    () = shared.stopping.cancelled() => {}
+                }
+                continue;
+            }
             let free = (shared.settings.concurrency + shared.settings.ahead).saturating_sub(shared.runs().len());
             if free == 0 {
                 tokio::select! {
@@ -188,14 +232,14 @@ impl Worker {
                     let wait = if !has_leased || shared.health.is_away() { Wait::For(PROBE_LIMIT) } else { Wait::Forever };
                     self.lease_once(free.min(MAX_ENTRIES), wait, &mut turn, tasks).await
                 } => leased,
-                () = shared.stopping.cancelled() => return Ok(()),
+                () = leasing.cancelled() => continue,
             };
             match leased {
                 Ok(()) => {
                     (failures, has_leased) = (0, true);
                     shared.health.worked();
                 }
-                Err(_) if shared.stopping.is_cancelled() => {}
+                Err(_) if leasing.is_cancelled() => {}
                 Err(error) if !has_leased && is_misconfigured(&error) => return Err(error),
                 Err(error) if !is_server_away(&error) && !is_damaged(&error) => return Err(error),
                 Err(error) => {

@@ -239,6 +239,18 @@ export const METHODS: Record<string, Method> = {
   live_workers: {
     run: async ({ session }) => (await session.client.liveWorkers()).map(values.liveWorker),
   },
+  steer: {
+    run: async ({ session, args }) => {
+      const { client } = session;
+      const id = String(args.worker);
+      const steered = {
+        quiet: () => client.quietWorker(id),
+        resume: () => client.resumeWorker(id),
+        stop: () => client.stopWorker(id),
+      };
+      return { alive: await steered[args.wish as keyof typeof steered]() };
+    },
+  },
   // this client registers queues and cannot list them
   queues: { run: async () => ({ queues: null }) },
 };

@@ -15,7 +15,7 @@ import { type Logger, Reporter, STDERR } from "./hooks.js";
 import type { Handler } from "./item-run.js";
 import { QueueKeys } from "./keys.js";
 import { ConnectionPool } from "./pool.js";
-import { listWorkers, type WorkerInfo } from "./presence.js";
+import { listWorkers, steerWorker, type WorkerInfo } from "./presence.js";
 import { type LeasedItem, Queue } from "./queue.js";
 import { MAX_QUEUES } from "./scripts.generated.js";
 import type { Server } from "./server.js";
@@ -145,6 +145,24 @@ export class Client {
   /** Lists the live workers of all clients (LQ-WORKER-5). */
   async liveWorkers(): Promise<WorkerInfo[]> {
     return await listWorkers(this.#pool.shared, this.#replyTimeout);
+  }
+
+  /**
+   * Lets a worker lease nothing more for a day, or until `resumeWorker`: it gives back what it has not started, and handlers that run go
+   * on. It does so with its next report, within 15 seconds. Returns false if no such worker is alive (LQ-WORKER-6, LQ-WORKER-7).
+   */
+  async quietWorker(id: string): Promise<boolean> {
+    return await steerWorker(this.#pool.shared, id, "quiet", this.#replyTimeout);
+  }
+
+  /** Lets a worker lease again: see `quietWorker`. */
+  async resumeWorker(id: string): Promise<boolean> {
+    return await steerWorker(this.#pool.shared, id, undefined, this.#replyTimeout);
+  }
+
+  /** Stops a worker as `Worker.stop` does: see `quietWorker`. */
+  async stopWorker(id: string): Promise<boolean> {
+    return await steerWorker(this.#pool.shared, id, "stop", this.#replyTimeout);
   }
 
   /** Stops its workers, ends every wait, with an AbortError, and closes the connections. */

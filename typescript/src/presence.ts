@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { now, within } from "./clock.js";
 import type { ClusterConnection } from "./cluster.js";
+import { BadArgumentError } from "./errors.js";
 import { VERSION } from "./version.js";
 
 /** The index: a ZSET of the ids of workers (LQ-WORKER-2). */
@@ -21,6 +22,8 @@ const INDEX_REFRESH_MS = 60_000;
 const MAX_EXPIRED_IDS = 100;
 /** The most items in a report. */
 const MAX_ITEMS = 100;
+/** How long a wish for a worker lasts. */
+const WISH_TTL_MS = 86_400_000;
 /** How many ids of the index are read at a time. */
 const PAGE_SIZE = 1000;
 /** The timeout of each command of a report. A worker that stops waits for the last ones. */
@@ -37,6 +40,8 @@ export interface WorkerInfo {
   readonly started: number;
   /** Whether it has stopped leasing. */
   readonly stopping: boolean;
+  /** Whether it leases nothing because somebody wishes so: see `Client.quietWorker`. */
+  readonly quiet: boolean;
   /** How many items it works on at a time at most. */
   readonly concurrency: number;
   readonly completed: number;
@@ -59,7 +64,7 @@ export interface HeldItem {
 }
 
 /** The part of a report that changes. */
-export type WorkerStatus = Pick<WorkerInfo, "stopping" | "completed" | "held" | "items">;
+export type WorkerStatus = Pick<WorkerInfo, "stopping" | "quiet" | "completed" | "held" | "items">;
 
 /** A new id of a worker: `<host>:<pid>:<random>` (LQ-WORKER-1). */
 export function workerId(): string {
@@ -78,6 +83,7 @@ export class PresenceReporter {
   readonly #connection: ClusterConnection;
   readonly #settings: { concurrency: number; queues: readonly string[] };
   readonly #status: () => WorkerStatus;
+  readonly #steer: (wish: string) => void;
   #started: number | undefined;
   /** When it last registered: on the clock of `now`, and by the server's clock. */
   #registeredAt = Number.NEGATIVE_INFINITY;
@@ -93,11 +99,13 @@ export class PresenceReporter {
     concurrency: number,
     queues: readonly string[],
     status: () => WorkerStatus,
+    steer: (wish: string) => void,
   ) {
     this.#id = id;
     this.#connection = connection;
     this.#settings = { concurrency, queues };
     this.#status = status;
+    this.#steer = steer;
   }
 
   /** Sends a report now and at intervals. */
@@ -124,6 +132,8 @@ export class PresenceReporter {
       };
       const report = { ...fixed, ...this.#settings, ...status, items: items.slice(0, MAX_ITEMS) };
       await this.#send("SET", this.#key, JSON.stringify(report), "PX", String(TTL_MS));
+      const wish = await this.#send("GET", wishKey(this.#id));
+      if (!this.#unregistered) this.#steer(wish === null ? "" : String(wish));
     });
   }
 
@@ -132,6 +142,7 @@ export class PresenceReporter {
     clearInterval(this.#timer);
     this.#unregistered = true;
     this.#enqueue(() => this.#send("DEL", this.#key));
+    this.#enqueue(() => this.#send("DEL", wishKey(this.#id)));
     this.#enqueue(() => this.#send("ZREM", WORKERS_KEY, this.#id));
     await within(this.#lastSend, COMMAND_TIMEOUT_MS);
     this.#connection.close();
@@ -158,7 +169,7 @@ export class PresenceReporter {
   }
 
   get #key(): string {
-    return `leaseq:worker:${this.#id}`;
+    return workerKey(this.#id);
   }
 
   #send(name: string, ...args: (string | Buffer)[]): Promise<unknown> {
@@ -168,6 +179,32 @@ export class PresenceReporter {
   #enqueue(task: () => Promise<unknown>): void {
     this.#lastSend = this.#lastSend.then(task).catch(() => {});
   }
+}
+
+function workerKey(id: string): string {
+  return `leaseq:worker:${id}`;
+}
+
+/** The key of what somebody wishes a worker to do. */
+function wishKey(id: string): string {
+  return `${workerKey(id)}/wish`;
+}
+
+/** Writes a wish for a live worker, or deletes that which is there (LQ-WORKER-7). Returns false if no such worker is alive. */
+export async function steerWorker(
+  connection: ClusterConnection,
+  id: string,
+  wish: "quiet" | "stop" | undefined,
+  timeoutMs: number,
+): Promise<boolean> {
+  if (typeof id !== "string" || !ID.test(id))
+    throw new BadArgumentError(`not the id of a worker: ${String(id).slice(0, 220)}`);
+  if (wish === undefined) await connection.sendToSlot("DEL", [wishKey(id)], timeoutMs);
+  if ((await connection.sendToSlot("EXISTS", [workerKey(id)], timeoutMs)) === 0) return false;
+  if (wish !== undefined) {
+    await connection.sendToSlot("SET", [wishKey(id), wish, "PX", String(WISH_TTL_MS)], timeoutMs);
+  }
+  return true;
 }
 
 /** The live workers: those in the index that have a valid report (LQ-WORKER-5). */
@@ -180,7 +217,7 @@ export async function listWorkers(connection: ClusterConnection, timeoutMs: numb
     const ids = page.map(String).filter((id) => ID.test(id));
     // One GET for each: the keys are in different slots.
     const values = await Promise.all(
-      ids.map((id) => connection.sendToSlot("GET", [`leaseq:worker:${id}`], timeoutMs)),
+      ids.map((id) => connection.sendToSlot("GET", [workerKey(id)], timeoutMs)),
     );
     for (const [index, text] of values.entries()) {
       const worker = text === null ? undefined : decodeWorkerInfo(ids[index] as string, String(text), time);
@@ -219,6 +256,7 @@ function decodeWorkerInfo(id: string, text: string, time: number): WorkerInfo | 
     client,
     started: started * 1000,
     stopping,
+    quiet: report.quiet === true,
     concurrency,
     completed,
     queues,

@@ -43,6 +43,9 @@ export class Worker {
   readonly #reporter: Reporter;
   readonly #parts: WorkerParts;
   readonly #stopping = new AbortController();
+  /** Aborted at the stop, and whenever the worker is to be quiet; another one when it resumes. */
+  #leasing = new AbortController();
+  #resume: (() => void) | undefined;
   /** Aborted at the end of the grace time. */
   readonly #over = new AbortController();
   readonly #runs = new Set<ItemRun>();
@@ -129,7 +132,11 @@ export class Worker {
   /** Stops, and sets the time that is left for handlers. */
   #stop(grace: number): void {
     const isFirst = !this.#stopping.signal.aborted;
-    if (isFirst) this.#stopping.abort(new Error("the worker is stopped"));
+    if (isFirst) {
+      this.#stopping.abort(new Error("the worker is stopped"));
+      this.#leasing.abort(this.#stopping.signal.reason);
+      this.#resume?.();
+    }
     clearTimeout(this.#graceTimer);
     if (!this.#ran || this.#over.signal.aborted) return;
     if (grace === 0) this.#over.abort();
@@ -137,6 +144,21 @@ export class Worker {
       this.#graceTimer = setTimeout(() => this.#over.abort(), grace);
     }
     if (isFirst) this.#presence?.reportNow();
+  }
+
+  /** Does what somebody wishes, who steers this worker from elsewhere (LQ-WORKER-6). */
+  #steer(wish: string): void {
+    const isQuiet = this.#leasing.signal.aborted;
+    if (this.#stopping.signal.aborted) return;
+    if (wish === "stop") this.stop();
+    else if (wish === "quiet" && !isQuiet) {
+      this.#leasing.abort(new Error("the worker is quiet"));
+      this.#presence?.reportNow();
+    } else if (wish !== "quiet" && isQuiet) {
+      this.#leasing = new AbortController();
+      this.#resume?.();
+      this.#presence?.reportNow();
+    }
   }
 
   async #run(): Promise<number> {
@@ -160,7 +182,14 @@ export class Worker {
     const entries = this.#queues.map(({ keys }) => keys.registryEntry);
     const connection = this.#pool.dedicated();
     const { concurrency } = this.#settings;
-    this.#presence = new PresenceReporter(this.id, connection, concurrency, entries, () => this.#status());
+    this.#presence = new PresenceReporter(
+      this.id,
+      connection,
+      concurrency,
+      entries,
+      () => this.#status(),
+      (wish) => this.#steer(wish),
+    );
     this.#presence.start();
   }
 
@@ -169,6 +198,13 @@ export class Worker {
     const { health, stopping } = this.#parts;
     let failures = 0;
     while (!stopping.aborted) {
+      if (this.#leasing.signal.aborted) {
+        await new Promise<void>((resolve) => {
+          this.#resume = resolve;
+        });
+        continue;
+      }
+      const leasing = this.#leasing.signal;
       const free = this.#settings.concurrency - this.#runs.size;
       if (free === 0) {
         await this.#slotFree();
@@ -182,7 +218,7 @@ export class Worker {
         this.#hasLeased = true;
         health.callWorked();
       } catch (error) {
-        if (stopping.aborted) break;
+        if (leasing.aborted) continue;
         const isFirst = !this.#hasLeased && isMisconfigured(error);
         if (isFirst || !(isServerAway(error) || isDamaged(error))) {
           this.#failure = { error };
@@ -213,12 +249,12 @@ export class Worker {
 
   /** Leases up to `count` items and starts their handlers, unless it was stopped meanwhile. */
   async #lease(count: number, timeout: number): Promise<void> {
-    const { stopping } = this.#parts;
+    const leasing = this.#leasing.signal;
     const items = await this.#leaseAny(this.#nextQueues(), {
       duration: this.#settings.duration,
       count: Math.min(count, MAX_ENTRIES),
       timeout,
-      signal: stopping,
+      signal: leasing,
     });
     const [first] = items;
     if (first === undefined) return;
@@ -233,7 +269,7 @@ export class Worker {
     const left: ItemRun[] = [];
     for (const item of items) {
       const run = new ItemRun(item, this.#parts);
-      if (stopping.aborted) left.push(run);
+      if (leasing.aborted) left.push(run);
       else this.#start(run);
     }
     await Promise.all(left.map((run) => run.giveBack()));
@@ -268,6 +304,8 @@ export class Worker {
   /** For reports of the presence. */
   #status(): WorkerStatus {
     const items = [...this.#runs].map((run) => run.report());
-    return { stopping: this.#stopping.signal.aborted, completed: this.#completed, held: items.length, items };
+    const stopping = this.#stopping.signal.aborted;
+    const quiet = this.#leasing.signal.aborted && !stopping;
+    return { stopping, quiet, completed: this.#completed, held: items.length, items };
   }
 }

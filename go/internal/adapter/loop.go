@@ -130,6 +130,15 @@ func finish(c *methodCall) (any, error) {
 	return object{"completed": l.completed}, nil
 }
 
+func steer(c *methodCall) (any, error) {
+	client := c.session.client
+	steer := map[string]func(context.Context, string) (bool, error){
+		"quiet": client.QuietWorker, "resume": client.ResumeWorker, "stop": client.StopWorker,
+	}[c.args.text("wish")]
+	alive, err := steer(c.ctx, c.args.text("worker"))
+	return object{"alive": alive}, err
+}
+
 func liveWorkers(c *methodCall) (any, error) {
 	found, err := c.session.client.LiveWorkers(c.ctx)
 	if err != nil {
@@ -140,7 +149,7 @@ func liveWorkers(c *methodCall) (any, error) {
 			return object{"queue": i.Queue, "id": b64([]byte(i.ID)), "attempt": i.Attempt, "ms": i.Ms}
 		})
 		return object{
-			"worker": w.ID, "host": w.Host, "pid": w.Process, "client": w.Client, "started": micros(w.Started), "stopping": w.Stopping,
+			"worker": w.ID, "host": w.Host, "pid": w.Process, "client": w.Client, "started": micros(w.Started), "stopping": w.Stopping, "quiet": w.Quiet,
 			"concurrency": w.Concurrency, "completed": w.Completed, "queues": w.Queues, "held": w.Held, "items": items,
 		}
 	}), nil

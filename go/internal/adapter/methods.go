@@ -179,7 +179,7 @@ func init() {
 			found, err := c.session.client.Queues(c.ctx)
 			return object{"queues": each(found, itself)}, err
 		},
-		"pipeline": pipeline, "work": work, "finish": finish, "live_workers": liveWorkers,
+		"pipeline": pipeline, "work": work, "finish": finish, "live_workers": liveWorkers, "steer": steer,
 		"enqueue": enqueue, "job": job, "job_result": jobResult, "cancel_job": cancelJob,
 		"handed_out": func(c *methodCall) (any, error) {
 			return done(c.loop().handedOut(c.ctx, c.args.number("count")))

@@ -147,3 +147,24 @@ def test_a_command_that_is_interrupted_is_logged(
     monkeypatch.setattr(leaseq.WorkQueue, "pause", interrupt)
     assert call("pause", "q", "--group", "g").code == 130
     assert [error for *_, error in ended(log)] == ["KeyboardInterrupt"]
+
+
+def test_workers_are_steered(call: Calls, url: str, log: Path, redis_client: redis.Redis) -> None:
+    redis_client.set("leaseq:worker:h:1:2", "{}")
+    done = call("steer", "quiet", "h:1:2", "h:1:3", "--url", url)
+    assert (done.code, done.lines) == (1, ["quiet h:1:2", "not alive: h:1:3"])
+    assert redis_client.get("leaseq:worker:h:1:2/wish") == b"quiet"
+    assert call.yes("steer", "resume", "h:1:2", "--json", "--url", url).document == {
+        "id": "h:1:2",
+        "resume": True,
+    }
+    assert not redis_client.exists("leaseq:worker:h:1:2/wish")
+    assert call.yes("steer", "stop", "h:1:2", "--url", url).lines == ["stop h:1:2"]
+    assert [
+        (line["command"], line["options"], line["changed"]) for line in read(log) if line["event"] == "ended"
+    ] == [
+        ("leaseq steer", {"wish": "quiet", "workers": ["h:1:2", "h:1:3"]}, 1),
+        ("leaseq steer", {"wish": "resume", "workers": ["h:1:2"]}, 1),
+        ("leaseq steer", {"wish": "stop", "workers": ["h:1:2"]}, 1),
+    ]
+    assert call("steer", "pause", "h:1:2", "--url", url).code == 2

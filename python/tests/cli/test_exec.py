@@ -397,7 +397,7 @@ class TestWorkers:
             wait_until(lambda: call("workers").code == 0, 50)
             (head, row) = call.yes("workers").lines
             assert head.startswith("worker")
-            assert f":{working.pid} " in row
+            assert f":{working.pid}:" in row
             wait_until(lambda: call.yes("workers").lines[1].split()[-1] == "busy", 50)
             (record,) = call.yes("workers", "q", "--json").records
             assert record["state"] == "busy"
@@ -420,7 +420,7 @@ class TestWorkers:
             "w", "host", 7, "leaseq 1", 0, True, 8, 12, 9, (("shop", "mails"), ("q", "q")), held
         )
         row = workers._row(worker)
-        assert row[:6] == ("host:7", "leaseq 1", "shop:mails, q", 12, 9, 8)
+        assert row[:6] == ("w", "leaseq 1", "shop:mails, q", 12, 9, 8)
         assert row[6].endswith("(1.5 min), and 6 more")
         assert row[7] == "stopping"
 

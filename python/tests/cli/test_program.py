@@ -461,7 +461,11 @@ class TestCompletion:
         subprocess.run(["bash", "-n"], input=script, text=True, check=True, timeout=150)
 
     def test_commands_and_options_are_completed(self) -> None:
-        env = os.environ | {"_LEASEQ_COMPLETE": "bash_complete", "COMP_WORDS": "leaseq st", "COMP_CWORD": "1"}
+        env = os.environ | {
+            "_LEASEQ_COMPLETE": "bash_complete",
+            "COMP_WORDS": "leaseq sta",
+            "COMP_CWORD": "1",
+        }
         assert run([], env=env).stdout == "plain,stats\n"
         env |= {"COMP_WORDS": "leaseq dead re", "COMP_CWORD": "2"}
         assert run([], env=env).stdout == "plain,revive\n"

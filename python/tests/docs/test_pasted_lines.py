@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ import leaseq
 import leaseq.doctor
 import leaseq.jobs
 import leaseq.registry
+from leaseq.worker import Worker
+from leaseq.worker.registry import live_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -367,6 +370,25 @@ def test_the_worker_of_the_quick_start(tmp_path: Path) -> None:
     total = "from shop import total; print(total.enqueue([10, 20], tax=0.5).result(timeout=60))"
     with service(block("docs/quickstart.md", "sh", "leaseq worker").text, tmp_path, {}):
         assert shell(f'python -c "{total}"', tmp_path, {}) == "45.0\n"
+
+
+@pytest.mark.slow
+def test_the_lines_about_steering(deployed: PageServer, tmp_path: Path) -> None:
+    """The worker does what each line says, as the users of the page."""
+    operator = deployed.users["operator"]
+    with leaseq.WorkQueue("orders", deployed.users["shop"]) as queue:
+        worker = Worker(queue, lambda _: None, handle_signals=False)
+        working = threading.Thread(target=worker.run)
+        working.start()
+        wait_until(lambda: live_workers(operator), 60)
+        first, *lines = block("docs/worker.md", "sh").text.splitlines()
+        assert worker.id in shell(first, tmp_path, {"REDIS_URL": operator})
+        for line, state in zip(lines[:2], ("quiet", "idle"), strict=True):
+            shell(line.replace("web-3:4711:1f0c2a9b7d3e", worker.id), tmp_path, {"REDIS_URL": operator})
+            wait_until(lambda wanted=state: [each.state for each in live_workers(operator)] == [wanted], 60)
+        shell(lines[2].replace("web-3:4711:1f0c2a9b7d3e", worker.id), tmp_path, {"REDIS_URL": operator})
+        working.join(60)
+        assert not working.is_alive()
 
 
 @pytest.mark.slow

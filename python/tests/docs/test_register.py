@@ -93,6 +93,7 @@ BLOCKS: Final = {
     "docs/transfer.md": {"leaseq export": f"{PASTED}the_lines_about_export_and_import"},
     "docs/typescript.md": {"npm --prefix": NAMES},
     "docs/upgrading.md": {"leaseq workers": f"{PASTED}the_lines_about_upgrading"},
+    "docs/worker.md": {"leaseq workers": f"{PASTED}the_lines_about_steering"},
     "docs/worker-processes.md": {
         " " * 26 + "fork": "",
         "livenessProbe:": "jobs/test_worker_status.py::test_what_becomes_of_jobs_is_counted_by_function",

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from support import servers
 from support.background_worker import TIMEOUT_SECS, BackgroundWorker, Latch, background_worker
 
 import leaseq.worker.aio.registry
 import leaseq.worker.registry
-from leaseq import Item
+from leaseq import BadArgumentError, BadTypeError, Item
 from leaseq.worker import presence
 
 if TYPE_CHECKING:
-    import pytest
     import redis
     from support.client_flavours import ClientFlavour
 
@@ -137,3 +137,88 @@ def test_workers_of_a_cluster(flavour: ClientFlavour, cluster: servers.RedisClus
             queue.add_item(Item(b""))
         until(lambda: all(queue.stats().completed == 1 for queue in queues))
     assert listed(flavour, client) == []
+
+
+def steer(flavour: ClientFlavour, wish: str, worker_id: Any, server: Any) -> bool:
+    module: Any = leaseq.worker.aio.registry if flavour.name == "asyncio" else leaseq.worker.registry
+    alive: bool = flavour.run(getattr(module, f"{wish}_worker")(worker_id, server))
+    return alive
+
+
+def test_a_quiet_worker_starts_nothing_more_until_it_resumes(
+    queue: Any, flavour: ClientFlavour, url: str, redis_client: redis.Redis
+) -> None:
+    """LQ-WORKER-6: its handler goes on."""
+    latch = Latch()
+    with background_worker(flavour, queue, latch.handler(flavour), announce=True, concurrency=1) as work:
+        until(lambda: redis_client.exists(presence.key(work.worker.id)))
+        queue.add_items(Item(b"", id=item_id) for item_id in "abc")
+        latch.reached(1)
+        assert steer(flavour, "quiet", work.worker.id, url)
+        work.call(work.run.presence_reporter.announce)
+        assert work.worker.readiness == "quiet"
+        until(lambda: [worker.state for worker in listed(flavour, url)] == ["quiet"])
+        latch.open()
+        until(lambda: queue.stats().completed == 1)
+        assert [info.attempt for info in queue.inspect_items(["b", "c"])] == [0, 0]
+        assert steer(flavour, "resume", work.worker.id, url)
+        work.call(work.run.presence_reporter.announce)
+        until(lambda: queue.stats().completed == 3)
+        assert work.worker.readiness == "leasing"
+
+
+def test_what_comes_while_a_worker_is_quiet_goes_back(
+    queue: Any, flavour: ClientFlavour, url: str, redis_client: redis.Redis
+) -> None:
+    started: list[str] = []
+    with background_worker(flavour, queue, lambda item: started.append(item.id), announce=True) as work:
+        until(lambda: redis_client.exists(presence.key(work.worker.id)))
+        until(lambda: work.run._fetcher.requested)  # it waits for an item
+        assert steer(flavour, "quiet", work.worker.id, url)
+        work.call(work.run.presence_reporter.announce)
+        queue.add_item(Item(b"", id="a"))
+        until(lambda: (stats := queue.stats()).leases == 1 and stats.ready == 1)
+        queue.add_item(Item(b"", id="b"))
+        assert [info.attempt for info in queue.inspect_items(["a", "b"])] == [0, 0]
+        assert queue.stats().leases == 1
+        assert started == []
+        work.stop()
+        assert work.result() == 0
+    assert queue.stats().ready == 2
+
+
+def test_a_worker_that_is_to_stop_lets_its_handlers_end_however_often_it_reads_that(
+    queue: Any, flavour: ClientFlavour, url: str, redis_client: redis.Redis
+) -> None:
+    latch = Latch()
+    with background_worker(flavour, queue, latch.handler(flavour), announce=True) as work:
+        until(lambda: redis_client.exists(presence.key(work.worker.id)))
+        queue.add_item(Item(b""))
+        latch.reached(1)
+        assert steer(flavour, "stop", work.worker.id, url)
+        for _ in range(3):
+            work.call(work.run.presence_reporter.announce)
+        assert work.worker.readiness == "stopping"
+        latch.open()
+        assert work.result() == 1
+    assert redis_client.keys("leaseq:worker*") == []
+
+
+def test_a_worker_that_is_not_alive_is_not_steered(
+    flavour: ClientFlavour, url: str, redis_client: redis.Redis
+) -> None:
+    redis_client.set("leaseq:worker:h:1:2/wish", "quiet")
+    assert [steer(flavour, wish, "h:1:2", url) for wish in ("resume", "quiet", "stop")] == [False] * 3
+    assert redis_client.keys("leaseq:*") == []
+    with pytest.raises(BadArgumentError, match="no id of a worker"):
+        steer(flavour, "stop", "h:1:2/wish", url)
+    with pytest.raises(BadTypeError, match="must be a str"):
+        steer(flavour, "quiet", 7, url)
+
+
+def test_a_wish_lasts_for_a_day(flavour: ClientFlavour, url: str, redis_client: redis.Redis) -> None:
+    redis_client.set("leaseq:worker:h:1:2", "{}")
+    assert steer(flavour, "quiet", "h:1:2", url)
+    assert 86_390_000 < redis_client.pttl("leaseq:worker:h:1:2/wish") <= 86_400_000
+    assert steer(flavour, "resume", "h:1:2", url)
+    assert not redis_client.exists("leaseq:worker:h:1:2/wish")

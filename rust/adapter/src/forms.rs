@@ -90,7 +90,7 @@ pub fn live_worker(found: &WorkerInfo) -> Value {
     let items: Vec<Value> = found.items.iter().map(item).collect();
     json!({
         "worker": found.id, "host": found.host, "pid": found.pid, "client": found.client, "started": micros(Some(found.started)),
-        "stopping": found.stopping, "concurrency": found.concurrency, "completed": found.completed, "queues": found.queues,
+        "stopping": found.stopping, "quiet": found.quiet, "concurrency": found.concurrency, "completed": found.completed, "queues": found.queues,
         "held": found.held, "items": items,
     })
 }

@@ -101,6 +101,16 @@ pub async fn control(call: &Call<'_>, method: &str) -> Result<Value, Failure> {
     Ok(json!({}))
 }
 
+pub async fn steer(call: &Call<'_>) -> Result<Value, Failure> {
+    let (client, worker) = (&call.session.client, call.args.text("worker"));
+    let alive = match call.args.text("wish") {
+        "quiet" => client.quiet_worker(worker).await?,
+        "stop" => client.stop_worker(worker).await?,
+        _ => client.resume_worker(worker).await?,
+    };
+    Ok(json!({"alive": alive}))
+}
+
 pub async fn live_workers(call: &Call<'_>) -> Result<Value, Failure> {
     Ok(call.session.client.live_workers().await?.iter().map(forms::live_worker).collect())
 }

@@ -83,6 +83,7 @@ impl Call<'_> {
             "cancel_job" => jobs::cancel(self).await,
             "work" => looping::work(self),
             "live_workers" => looping::live_workers(self).await,
+            "steer" => looping::steer(self).await,
             "handed_out" | "end_handlers" | "leave_off" | "finish" => looping::control(self, method).await,
             other => self.look(other).await,
         }

@@ -204,7 +204,9 @@ class JobWorker:
         """Call the hooks of the start, which may take long: meanwhile it is among the live workers, as starting."""
         if not self._program.startup:
             return
-        presence_reporter = PresenceReporter(self._queues[0].executor.client, self._worker.id, self._starting)
+        presence_reporter = PresenceReporter(
+            self._queues[0].executor.client, self._worker.id, self._starting, lambda _wish: None
+        )
         with contextlib.suppress(LeaseqError):
             await presence_reporter.announce()
         try:
@@ -220,6 +222,7 @@ class JobWorker:
             started=started,
             reported=reported,
             stopping=False,
+            quiet=False,
             concurrency=0,
             completed=0,
             queues=queues,

@@ -140,9 +140,7 @@ async def stop_worker(worker_id: str, server: str | concurrency.Client | None = 
     return await _wish(worker_id, server, "stop")
 
 
-async def _wish(
-    worker_id: str, server: str | concurrency.Client | None, wish: presence.Wish | None
-) -> bool:
+async def _wish(worker_id: str, server: str | concurrency.Client | None, wish: presence.Wish | None) -> bool:
     key, wish_key = presence.key(presence.checked_id(worker_id)), presence.wish_key(worker_id)
     async with ServerHandle(server, "a live worker", "stop_worker(id, 'redis://localhost')") as opened:
         wishes = Executor(opened.client, wish_key)

@@ -399,7 +399,9 @@ class WorkerLoop:
         quiet = wish == b"quiet"
         if quiet != self._quiet:
             self._quiet = quiet
-            logger.info("worker %s %s by a wish on the server", self._name, "is quiet" if quiet else "resumes")
+            logger.info(
+                "worker %s %s by a wish on the server", self._name, "is quiet" if quiet else "resumes"
+            )
             self.presence_reporter.report_now()
             self._wake_event.set()
 
