@@ -258,14 +258,16 @@ func writeWish(r *router, limit time.Duration, id, wish string) (bool, error) {
 			return false, err
 		}
 	}
-	found, err := r.send(workerKey(id), limit, "EXISTS", workerKey(id))
-	if err != nil {
+	// not EXISTS: an operator has the right to GET
+	if found, err := r.send(workerKey(id), limit, "GET", workerKey(id)); err != nil && !rueidis.IsRedisNil(err) {
 		return false, err
+	} else if found.IsNil() {
+		return false, nil
 	}
-	if count, err := found.AsInt64(); err != nil || count == 0 || wish == "" {
-		return err == nil && count > 0, err
+	if wish == "" {
+		return true, nil
 	}
-	_, err = r.send(wishKey(id), limit, "SET", wishKey(id), wish, "PX", digits(wishLife.Milliseconds()))
+	_, err := r.send(wishKey(id), limit, "SET", wishKey(id), wish, "PX", digits(wishLife.Milliseconds()))
 	return err == nil, err
 }
 

@@ -96,7 +96,7 @@ impl Client {
         if wish.is_none() {
             self.wish_command(&wish_key, Cmd::new().arg("DEL").arg(&wish_key)).await?;
         }
-        let is_alive = self.wish_command(&key, Cmd::new().arg("EXISTS").arg(&key)).await? == redis::Value::Int(1);
+        let is_alive = self.wish_command(&key, Cmd::new().arg("GET").arg(&key)).await? != redis::Value::Nil;
         if let (true, Some(wish)) = (is_alive, wish) {
             let mut command = Cmd::new();
             command.arg("SET").arg(&wish_key).arg(wish).arg("PX").arg(WISH_LIFE_MS);

@@ -200,7 +200,7 @@ export async function steerWorker(
   if (typeof id !== "string" || !ID.test(id))
     throw new BadArgumentError(`not the id of a worker: ${String(id).slice(0, 220)}`);
   if (wish === undefined) await connection.sendToSlot("DEL", [wishKey(id)], timeoutMs);
-  if ((await connection.sendToSlot("EXISTS", [workerKey(id)], timeoutMs)) === 0) return false;
+  if ((await connection.sendToSlot("GET", [workerKey(id)], timeoutMs)) === null) return false;
   if (wish !== undefined) {
     await connection.sendToSlot("SET", [wishKey(id), wish, "PX", String(WISH_TTL_MS)], timeoutMs);
   }

@@ -11,6 +11,7 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -372,6 +373,11 @@ def test_the_worker_of_the_quick_start(tmp_path: Path) -> None:
         assert shell(f'python -c "{total}"', tmp_path, {}) == "45.0\n"
 
 
+def is_in(server: str, state: str) -> bool:
+    """Return whether all live workers are in a state."""
+    return {each.state for each in live_workers(server)} == {state}
+
+
 @pytest.mark.slow
 def test_the_lines_about_steering(deployed: PageServer, tmp_path: Path) -> None:
     """The worker does what each line says, as the users of the page."""
@@ -385,7 +391,7 @@ def test_the_lines_about_steering(deployed: PageServer, tmp_path: Path) -> None:
         assert worker.id in shell(first, tmp_path, {"REDIS_URL": operator})
         for line, state in zip(lines[:2], ("quiet", "idle"), strict=True):
             shell(line.replace("web-3:4711:1f0c2a9b7d3e", worker.id), tmp_path, {"REDIS_URL": operator})
-            wait_until(lambda wanted=state: [each.state for each in live_workers(operator)] == [wanted], 60)
+            wait_until(partial(is_in, operator, state), 60)
         shell(lines[2].replace("web-3:4711:1f0c2a9b7d3e", worker.id), tmp_path, {"REDIS_URL": operator})
         working.join(60)
         assert not working.is_alive()

@@ -146,7 +146,7 @@ async def _wish(worker_id: str, server: str | concurrency.Client | None, wish: p
         wishes = Executor(opened.client, wish_key)
         if wish is None:
             await wishes.execute("DEL", wish_key)
-        if not await Executor(opened.client, key).execute("EXISTS", key):
+        if await Executor(opened.client, key).execute("GET", key) is None:
             return False
         if wish is not None:
             await wishes.execute("SET", wish_key, wish, "PX", str(presence.WISH_TTL_SECS * 1000))

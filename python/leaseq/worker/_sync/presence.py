@@ -147,7 +147,7 @@ def _wish(worker_id: str, server: str | concurrency.Client | None, wish: presenc
         wishes = Executor(opened.client, wish_key)
         if wish is None:
             wishes.execute("DEL", wish_key)
-        if not Executor(opened.client, key).execute("EXISTS", key):
+        if Executor(opened.client, key).execute("GET", key) is None:
             return False
         if wish is not None:
             wishes.execute("SET", wish_key, wish, "PX", str(presence.WISH_TTL_SECS * 1000))
