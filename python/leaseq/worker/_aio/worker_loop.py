@@ -99,10 +99,6 @@ class WorkerLoop:
         return self._drains or self._stops > 0
 
     @property
-    def _leases_nothing(self) -> bool:
-        return self.stopping or self._quiet
-
-    @property
     def readiness(self) -> Readiness:
         """The state it is in: see `Worker.readiness`."""
         if self.stopping:
@@ -224,7 +220,7 @@ class WorkerLoop:
 
     def _fetch_count(self) -> int:
         """Return how many items to lease without waiting."""
-        if self._leases_nothing or self._fetcher.requested or self._deliveries:
+        if self.stopping or self._quiet or self._fetcher.requested or self._deliveries:
             return 0
         fetch_count = self._prefetcher.fetch_count()
         if fetch_count and self._dry:
@@ -293,7 +289,7 @@ class WorkerLoop:
         """Called by the loop that waits: hands out what it leased, since waking this one first would take its time."""
         # before the look at whether it stops: the main loop stops before it looks at this
         self._delivering = True
-        if self._leases_nothing or self._settings.at_most_once:
+        if self.stopping or self._quiet or self._settings.at_most_once:
             self._deliveries.append(Delivery(items, requested, dispatched=None))
         else:
             dispatched = self.in_flight.leased(items, concurrency.now())
