@@ -10,10 +10,11 @@ import redis
 
 from leaseq import commands, errors, flows
 from leaseq._aio import concurrency
-from leaseq._aio.queue import WorkQueue
+from leaseq._aio.queue import WorkQueue, add_durably
 from leaseq._aio.server_handle import ServerHandle
 from leaseq.commands import Argument
 from leaseq.commands.additions import Options
+from leaseq.durability import Durability
 from leaseq.errors import LeaseqError
 from leaseq.item import Item
 from leaseq.jobs import envelope, job_state
@@ -29,9 +30,12 @@ MAX_QUEUES = 1000
 class Store:
     """The queues of one App on one server. `server` is a URL or a client, as for WorkQueue."""
 
-    def __init__(self, server: str | concurrency.Client | None, group: str) -> None:
+    def __init__(
+        self, server: str | concurrency.Client | None, group: str, durable: Durability | None = None
+    ) -> None:
         self._opened = ServerHandle(server, "the App", "App('redis://localhost')")
         self._group = group
+        self._durable = durable
         self.queues: dict[str, WorkQueue] = {}
         self._dropped: weakref.WeakSet[WorkQueue] = weakref.WeakSet()
 
@@ -67,7 +71,7 @@ class Store:
         try:
             for chunk in flows.chunks(entries, lambda entry: flows.data_size(entry[0])):
                 in_doubt = len(chunk)
-                added = await queue.executor.run(commands.add_each(queue.keys, chunk))
+                added = await add_durably(queue, commands.add_each(queue.keys, chunk), self._durable)
                 answers += commands.all_in(queue.name, added)
         except LeaseqError as error:
             error.answers, error.in_doubt = [*answers, *error.answers], in_doubt

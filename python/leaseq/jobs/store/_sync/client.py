@@ -57,7 +57,7 @@ class JobClient:
         after: Callable[[], None] | None = None,
     ) -> None:
         self.settings = settings
-        self.store = Store(server, settings.group)
+        self.store = Store(server, settings.group, settings.durable)
         self.after = after
         self.waits: dict[str, SharedWaits] = {}
         THIS.forks(self)
