@@ -207,9 +207,10 @@ def cannot_confirm(error: redis.ResponseError, command: str) -> LeaseqError | No
     """The named error for the refusal of WAIT or WAITAOF ahead of a call; None if the call itself shows what is wrong."""
     text = str(error)
     if isinstance(error, redis.exceptions.NoPermissionError):
+        waits_for = "disk" if command == "WAITAOF" else "replicas"
         return AccessDeniedError(
-            f"the server user lacks a right, +{command.lower()}, nothing was done: {text}; `leaseq acl ROLE --durable` prints"
-            " the rules of a user that has it"
+            f"the server user lacks a right, +{command.lower()}, nothing was done: {text};"
+            f" `leaseq acl ROLE --durable {waits_for}` prints the rules of a user that has it"
         )
     if "unknown command" in text.lower():
         advice = (

@@ -58,8 +58,8 @@ class Connection(ReplyStream):
     _half_closed = False
     _arrival_secs = 0.0
     """Seconds that replies may take longer because of large commands before them."""
-    _waits_by: tuple[str, ...] = ()
-    """The commands by which the server is known to wait for durability."""
+    _known: frozenset[str] = frozenset()
+    """What the server is known to have: scripts of calls that waited, and the commands of their waits."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         """Use `open`."""
@@ -170,8 +170,14 @@ class Connection(ReplyStream):
             raise command.unreadable(error) from error
         return answer if durable is None else await self._confirmed(answer, durable)
 
-    async def _call_durably(self, command: Command[T], durable: Durability, timeout: float | None) -> Any:
+    async def _call_durably(self, command: Command[Any], durable: Durability, timeout: float | None) -> Any:
         """Run a script with a wait right behind it, if the server can do that. Its answer is a `Confirmed`."""
+        if command.script.name not in self._known:
+            # a wait behind a script that the server does not know would keep its text waiting
+            await self._check(durable)
+            answer = await self.call(command._replace(durable=None), timeout)
+            self._known |= {command.script.name}
+            return await self._confirmed(answer, durable, durable.packed)
         await self._check(durable)
         await self.send_call(command)
         try:
@@ -184,7 +190,7 @@ class Connection(ReplyStream):
 
     async def _check(self, durable: Durability) -> None:
         """Ask once whether the server waits so. Raises errors of leaseq: no call was sent."""
-        if durable.name in self._waits_by:
+        if durable.name in self._known:
             return
         try:
             await self.send(*durable.probe)
@@ -197,12 +203,14 @@ class Connection(ReplyStream):
             self.close()
             raise errors.from_connection(error, sent=False) from error
         else:
-            self._waits_by = (*self._waits_by, durable.name)
+            self._known |= {durable.name}
 
-    async def _confirmed(self, answer: Any, durable: Durability) -> Any:
-        """Read the reply of a wait. Whatever it is, the call was done, so the answer is kept."""
+    async def _confirmed(self, answer: Any, durable: Durability, unsent: bytes | None = None) -> Any:
+        """Read the reply of a wait, which `unsent` starts. Whatever it is, the call was done, so the answer is kept."""
         reached, reason = None, ""
         try:
+            if unsent is not None:
+                await self.send_packed(unsent)
             reached = durable.reached(await self.read(durable.wait_secs + self.endpoint.reply_secs))
         except redis.ResponseError as error:
             reason = f"the server did not wait: {error}"

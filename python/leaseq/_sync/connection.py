@@ -64,8 +64,8 @@ class Connection:
     _half_closed = False
     _arrival_secs = 0.0
     """Seconds that replies may take longer because of large commands before them."""
-    _waits_by: tuple[str, ...] = ()
-    """The commands by which the server is known to wait for durability."""
+    _known: frozenset[str] = frozenset()
+    """What the server is known to have: scripts of calls that waited, and the commands of their waits."""
     _timeout: float | None = None
     _has_timeval = False
     """True if a time limit can be set with one call of the system."""
@@ -190,8 +190,14 @@ class Connection:
             raise command.unreadable(error) from error
         return answer if durable is None else self._confirmed(answer, durable)
 
-    def _call_durably(self, command: Command[T], durable: Durability, timeout: float | None) -> Any:
+    def _call_durably(self, command: Command[Any], durable: Durability, timeout: float | None) -> Any:
         """Run a script with a wait right behind it, if the server can do that. Its answer is a `Confirmed`."""
+        if command.script.name not in self._known:
+            # a wait behind a script that the server does not know would keep its text waiting
+            self._check(durable)
+            answer = self.call(command._replace(durable=None), timeout)
+            self._known |= {command.script.name}
+            return self._confirmed(answer, durable, durable.packed)
         self._check(durable)
         self.send_call(command)
         try:
@@ -204,7 +210,7 @@ class Connection:
 
     def _check(self, durable: Durability) -> None:
         """Ask once whether the server waits so. Raises errors of leaseq: no call was sent."""
-        if durable.name in self._waits_by:
+        if durable.name in self._known:
             return
         try:
             self.send(*durable.probe)
@@ -217,12 +223,14 @@ class Connection:
             self.close()
             raise errors.from_connection(error, sent=False) from error
         else:
-            self._waits_by = (*self._waits_by, durable.name)
+            self._known |= {durable.name}
 
-    def _confirmed(self, answer: Any, durable: Durability) -> Any:
-        """Read the reply of a wait. Whatever it is, the call was done, so the answer is kept."""
+    def _confirmed(self, answer: Any, durable: Durability, unsent: bytes | None = None) -> Any:
+        """Read the reply of a wait, which `unsent` starts. Whatever it is, the call was done, so the answer is kept."""
         reached, reason = None, ""
         try:
+            if unsent is not None:
+                self.send_packed(unsent)
             reached = durable.reached(self.read(durable.wait_secs + self.endpoint.reply_secs))
         except redis.ResponseError as error:
             reason = f"the server did not wait: {error}"
