@@ -57,8 +57,13 @@ class _Durability:
 class Replicas(_Durability):
     """For `durable=`: wait behind the call until `count` replicas have it, at most `timeout` seconds (or a timedelta).
 
-    The replicas have it in memory. The server waits with WAIT, on the connection of the call. Raises BadArgumentError,
-    BadTypeError.
+    The replicas have it in memory. The server waits with WAIT, on the connection of the call.
+
+    Attributes:
+        count: the number of replicas, 1 to 1000.
+        timeout: how long to wait, from 0.001 s on.
+
+    Raises BadArgumentError, BadTypeError.
     """
 
     name = "WAIT"
@@ -84,8 +89,14 @@ class Replicas(_Durability):
 class Disk(_Durability):
     """For `durable=`: wait behind the call until it is on disk, at most `timeout` seconds (or a timedelta).
 
-    That is the disk of the primary and, with `replicas`, the disks of so many replicas. The server waits with WAITAOF, on the
-    connection of the call; it is Redis or Valkey 7.2 or later with `appendonly yes`. Raises BadArgumentError, BadTypeError.
+    That is the disk of the primary and, with `replicas`, those of that many replicas. The server waits with WAITAOF, on the
+    connection of the call. It is Redis or Valkey 7.2 or later, with an append-only file.
+
+    Attributes:
+        timeout: how long to wait, from 0.001 s on.
+        replicas: the number of replicas, up to 1000.
+
+    Raises BadArgumentError, BadTypeError.
     """
 
     name = "WAITAOF"
