@@ -52,12 +52,12 @@ WAITS: Final[dict[str, leaseq.Durability | None]] = {
     "replicas-1": Replicas(1, timeout=1),
     "replicas-2": Replicas(2, timeout=1),
 }
-"""What each add waits for."""
+"""The waits behind each add, by name."""
 
 
 @dataclass
 class Counts:
-    """What became of the adds of a run, or of several.
+    """The ends of the adds of a run, or of several.
 
     Attributes:
         acknowledged: adds that returned true.

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 _CHUNK: Final = 65_536
 _LISTENS_AT: Final = re.compile(rb"listening-port\r\n\$\d+\r\n(\d+)\r\n")
-"""What a replica says before it asks for the data."""
+"""The port of a replica, in a command before it asks for the data."""
 
 
 class LossyLink:
@@ -44,7 +44,7 @@ class LossyLink:
         self._loop.close()
 
     def cut(self) -> None:
-        """Break it: nothing arrives any more, and nobody is told."""
+        """Break it: nothing arrives, and no connection ends."""
         self._is_cut = True
 
     def mend(self) -> None:

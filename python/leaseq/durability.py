@@ -1,4 +1,4 @@
-"""What a call waits for behind its answer: replicas that have it, or disks."""
+"""Waits behind a call: until replicas or disks have it."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
@@ -16,7 +16,7 @@ _MOST_SERVERS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class _Durability:
-    """What is the same for replicas and for disks.
+    """A wait for other servers.
 
     Attributes:
         wait_secs: how long the server waits.
@@ -120,7 +120,7 @@ class Disk(_Durability):
 
 
 Durability = Replicas | Disk
-"""What `durable=` takes: a wait behind the call, for replicas or for disks. See [durable calls](durability.md)."""
+"""A wait behind the call, for replicas or for disks: the values of `durable=`. See [durable calls](durability.md)."""
 
 
 class Confirmed(NamedTuple, Generic[T]):

@@ -131,7 +131,7 @@ class NoDurabilityError(ServerError):
 
 
 class NotDurableError(LeaseqError):
-    """The call was done, but fewer servers have it than `durable` asks for. It is not sent again (LQ-CLIENT-2).
+    """The call was done, but fewer servers have it than `durable` asks for. It is not sent again (LQ-CLIENT-1).
 
     `definite` is true: the call took effect on the primary, and `answers` has all of it. A failover can still lose it.
 
@@ -151,7 +151,7 @@ class NotDurableError(LeaseqError):
 
     @property
     def answer(self) -> Any:
-        """What the call returns without this error."""
+        """The value that the call returns without this error."""
         return self.answers[0] if self._is_of_one else self.answers
 
     @answer.setter

@@ -59,7 +59,7 @@ class Connection(ReplyStream):
     _arrival_secs = 0.0
     """Seconds that replies may take longer because of large commands before them."""
     _known: frozenset[str] = frozenset()
-    """What the server is known to have: scripts of calls that waited, and the commands of their waits."""
+    """Scripts and commands that the server is known to have: of calls that waited, and of their waits."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         """Use `open`."""
@@ -206,7 +206,7 @@ class Connection(ReplyStream):
             self._known |= {durable.name}
 
     async def _confirmed(self, answer: Any, durable: Durability, unsent: bytes | None = None) -> Any:
-        """Read the reply of a wait, which `unsent` starts. Whatever it is, the call was done, so the answer is kept."""
+        """Read the reply of a wait, which `unsent` starts. The call was done, so no error of the wait hides its answer."""
         reached, reason = None, ""
         try:
             if unsent is not None:

@@ -65,7 +65,7 @@ class Connection:
     _arrival_secs = 0.0
     """Seconds that replies may take longer because of large commands before them."""
     _known: frozenset[str] = frozenset()
-    """What the server is known to have: scripts of calls that waited, and the commands of their waits."""
+    """Scripts and commands that the server is known to have: of calls that waited, and of their waits."""
     _timeout: float | None = None
     _has_timeval = False
     """True if a time limit can be set with one call of the system."""
@@ -226,7 +226,7 @@ class Connection:
             self._known |= {durable.name}
 
     def _confirmed(self, answer: Any, durable: Durability, unsent: bytes | None = None) -> Any:
-        """Read the reply of a wait, which `unsent` starts. Whatever it is, the call was done, so the answer is kept."""
+        """Read the reply of a wait, which `unsent` starts. The call was done, so no error of the wait hides its answer."""
         reached, reason = None, ""
         try:
             if unsent is not None:

@@ -49,7 +49,7 @@ class Command(NamedTuple, Generic[T]):
     registers: bool = False
     """True if the queue is to be registered after it: it adds or leases (LQ-REGISTRY-2)."""
     durable: Durability | None = None
-    """What the server is to wait for behind it; then the answer is `Confirmed`."""
+    """The wait of the server behind it; then it returns a `Confirmed`."""
 
     def unreadable(self, error: Exception) -> Exception:
         """Return the error for a reply that `parse` could not read: InvalidResponse of redis-py."""

@@ -138,15 +138,15 @@ def test_a_replica_has_what_was_answered(
 
 
 @every_call
-@pytest.mark.parametrize("said", ["call", "queue"])
+@pytest.mark.parametrize("given_to", ["call", "queue"])
 def test_too_few_replicas(
-    flavour: ClientFlavour, pair: tuple[SpawnedServer, SpawnedServer], name: str, said: str
+    flavour: ClientFlavour, pair: tuple[SpawnedServer, SpawnedServer], name: str, given_to: str
 ) -> None:
     """The error has the answer of a call that ran once and is not sent again."""
     primary, replica = pair
     call, answer, left = CALLS[name]
-    queue = flavour.queue("q", primary.url, durable=SHORT if said == "queue" else None)
-    options = {} if said == "queue" else {"durable": SHORT}
+    queue = flavour.queue("q", primary.url, durable=SHORT if given_to == "queue" else None)
+    options = {} if given_to == "queue" else {"durable": SHORT}
     items = prepared(queue, durable=LONG)
     with primary.client() as observer, paused(replica):
         before = calls(observer, *EVALS)
@@ -181,7 +181,7 @@ def test_a_call_in_parts_stops_at_the_first_that_is_not_durable(
 
 
 def test_a_queue_without_room(flavour: ClientFlavour, pair: tuple[SpawnedServer, SpawnedServer]) -> None:
-    """An add that added nothing is not durable or otherwise; one that added some has None for the rest."""
+    """An add that added nothing raises QueueFullError; the answers of another have None for the rest."""
     primary, replica = pair
     queue = flavour.queue("q", primary.url, durable=SHORT)
     queue.configure(max_items=2)
@@ -209,7 +209,7 @@ def test_a_queue_without_room(flavour: ClientFlavour, pair: tuple[SpawnedServer,
 
 
 def test_complete_and_lease(flavour: ClientFlavour, pair: tuple[SpawnedServer, SpawnedServer]) -> None:
-    """The wait is for the completion; nothing is leased behind one that is not durable."""
+    """The wait is for the completion; nothing is leased if that is not durable."""
     primary, replica = pair
     queue = flavour.queue("q", primary.url)
     items = prepared(queue)
@@ -271,7 +271,7 @@ def test_a_script_that_the_server_does_not_know(
 def test_an_error_of_the_call_is_that_of_the_call(
     flavour: ClientFlavour, pair: tuple[SpawnedServer, SpawnedServer]
 ) -> None:
-    """It does not wait for the wait behind it."""
+    """The caller does not wait for the wait behind it."""
     primary, replica = pair
     queue = flavour.queue("q", primary.url)
     queue.add_item(Item(b"x"), durable=LONG)
@@ -354,7 +354,7 @@ def test_a_server_that_refuses_the_wait_behind_the_call(
 def test_a_queue_that_is_closed_during_the_wait(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str
 ) -> None:
-    """Closing lets calls finish; one that waits longer ends with its answer."""
+    """Closing lets calls finish; a longer wait ends, with the answer of its call."""
     queue = flavour.queue("q", url)
     queue.add_item(Item(b"x"))
     waits = [Replicas(1, timeout=0.5), LONG]
@@ -390,7 +390,7 @@ def test_a_caller_that_is_cancelled_during_the_wait(redis_client: redis.Redis, u
 
 
 def has_waitaof(server: SpawnedServer) -> bool:
-    """Whether a server has the command: from 7.2 on."""
+    """Return whether a server has the command: from 7.2 on."""
     with server.client() as client:
         return "waitaof" in dict(client.command())
 
@@ -420,7 +420,7 @@ def test_disk(flavour: ClientFlavour, own_server: StartServer) -> None:
 
 
 def test_a_server_that_cannot_wait_for_its_disk(flavour: ClientFlavour, own_server: StartServer) -> None:
-    """It is refused by name before anything is sent: without an append-only file, and before 7.2."""
+    """Refused by name before anything is sent: without an append-only file, and before 7.2."""
     server = own_server()
     has_command = has_waitaof(server)
     queue = flavour.queue("q", server.url)
@@ -460,7 +460,7 @@ def test_an_old_server_is_refused_by_name(flavour: ClientFlavour) -> None:
 
 
 def test_a_user_without_the_right(flavour: ClientFlavour, own_server: StartServer) -> None:
-    """It is named before anything is sent, with the line that grants it; `leaseq acl --durable` does."""
+    """The right is named before anything is sent, and `leaseq acl --durable` grants it."""
     server = own_server(*AOF)
     with server.client() as client:
         kinds: list[tuple[str, leaseq.Durability]] = [("replicas", SHORT)]
@@ -535,7 +535,7 @@ def slot_of(cluster: RedisCluster, key: str) -> int:
 
 
 def has_slot(node: SpawnedServer, key: str) -> bool:
-    """Whether a node serves a key."""
+    """Return whether a node serves a key."""
     with node.client() as client:
         try:
             client.get(key)
@@ -583,7 +583,7 @@ def test_wrong_times(timeout: Any) -> None:
 
 @pytest.mark.parametrize("wrong", [0, 1, True, False, "replicas", Replicas])
 def test_wrong_durable(flavour: ClientFlavour, queue: Any, redis_client: redis.Redis, wrong: Any) -> None:
-    """It is refused before anything is sent."""
+    """Refused before anything is sent."""
     queue.add_item(Item(b"x"))
     item = queue.lease(60)
     for call in (
