@@ -143,7 +143,7 @@ class NotDurableError(LeaseqError):
         wanted: the number that was asked for.
     """
 
-    def __init__(self, message: str, wanted: int, reached: int | None = None) -> None:
+    def __init__(self, message: str, wanted: int = 1, reached: int | None = None) -> None:
         super().__init__(message)
         self.wanted = wanted
         self.reached = reached

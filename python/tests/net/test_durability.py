@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import pickle
 import signal
 import time
 from collections.abc import Callable
@@ -609,6 +610,14 @@ def redis_url(client: redis.Redis) -> str:
     return f"redis://{place['host']}:{place['port']}/{place.get('db', 0)}"
 
 
+def test_the_error_can_be_pickled() -> None:
+    """A process pool passes it on."""
+    error = NotDurableError("so", 2, 1)
+    error.answer = True
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 (ours)
+    assert (str(copy), copy.answer, copy.wanted, copy.reached, copy.definite) == ("so", True, 2, 1, True)
+
+
 def test_they_are_values() -> None:
     assert Replicas(1, timeout=1) == Replicas(1, timeout=1) != Replicas(2, timeout=1)
     assert repr(Disk(timeout=1)) == "Disk(timeout=1, replicas=0)"
@@ -629,7 +638,10 @@ def test_an_enqueue(pair: tuple[SpawnedServer, SpawnedServer]) -> None:
             with pytest.raises(NotDurableError) as of_many:
                 app.enqueue_many([double.call(3), double.call(4)])
             assert of_many.value.answers == [True, True]
-        handle = caught.value.answer
+            with pytest.raises(NotDurableError) as of_chain:
+                app.chain(double.call(1)).then(double.partial()).enqueue()
+        handle, chain = caught.value.answer, of_chain.value.answer
         assert handle.added
         app.run_worker(burst=True, processes=1)
         assert handle.result(timeout=60) == 4
+        assert chain.result(timeout=60) == 4

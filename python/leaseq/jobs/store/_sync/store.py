@@ -31,12 +31,9 @@ MAX_QUEUES = 1000
 class Store:
     """The queues of one App on one server. `server` is a URL or a client, as for WorkQueue."""
 
-    def __init__(
-        self, server: str | concurrency.Client | None, group: str, durable: Durability | None = None
-    ) -> None:
+    def __init__(self, server: str | concurrency.Client | None, group: str) -> None:
         self._opened = ServerHandle(server, "the App", "App('redis://localhost')")
         self._group = group
-        self._durable = durable
         self.queues: dict[str, WorkQueue] = {}
         self._dropped: weakref.WeakSet[WorkQueue] = weakref.WeakSet()
 
@@ -64,7 +61,9 @@ class Store:
         """The server's time, in seconds since 1970."""
         return (self.queue(name).stats()).now
 
-    def add(self, name: str, entries: Sequence[tuple[Item, Options]]) -> list[bool]:
+    def add(
+        self, name: str, entries: Sequence[tuple[Item, Options]], durable: Durability | None = None
+    ) -> list[bool]:
         """Add items, each with its options; returns an answer for each, in order. See `WorkQueue.add_items`."""
         queue = self.queue(name)
         answers: list[bool] = []
@@ -72,7 +71,7 @@ class Store:
         try:
             for chunk in flows.chunks(entries, lambda entry: flows.data_size(entry[0])):
                 in_doubt = len(chunk)
-                added = add_durably(queue, commands.add_each(queue.keys, chunk), self._durable)
+                added = add_durably(queue, commands.add_each(queue.keys, chunk), durable)
                 answers += commands.all_in(queue.name, added)
         except LeaseqError as error:
             error.answers, error.in_doubt = [*answers, *error.answers], in_doubt
