@@ -50,7 +50,7 @@ NAVIGATION = {
         "Get started": "quickstart jobs typescript typescript-jobs go rust concepts",
         "Guides": "worker delays priorities attempts expiry outcomes handoff limits cancelling headers",
         "How to": "middleware fastapi django fastify forks deployment kubernetes",
-        "Operating": "operations backups upgrading worker-processes dashboard cleaner doctor transfer embedded",
+        "Operating": "operations durability backups upgrading worker-processes dashboard cleaner doctor transfer embedded",
         "Reference": "api typescript-api cli settings metrics /spec/README /CHANGELOG",
         "Explanation": "guarantees promises comparison benchmarks architecture adr/README",
         "Migration": "from-redis-work-queue from-arq from-rq from-celery from-bullmq",

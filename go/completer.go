@@ -36,7 +36,7 @@ func newCompleter() *completer { return &completer{lines: map[*Queue]*completion
 func (c *completer) complete(item *LeasedItem, options []CompleteOption) (bool, error) {
 	entry := item.Completion(options...)
 	if len(entry.FollowUps) > 0 { // an entry with follow-ups is rare, and goes in a separate call
-		answer, err := first(item.queue.HandOffAll(context.Background(), []Completion{entry}))
+		answer, err := first(item.queue.handOffAll(context.Background(), []Completion{entry}, nil))
 		return answer.Completed, err
 	}
 	one := &completing{entry: entry, done: make(chan struct{})}
@@ -94,7 +94,7 @@ func completeGroup(queue *Queue, group []*completing) {
 	for i, one := range group {
 		entries[i] = one.entry
 	}
-	answers, err := queue.CompleteAll(context.Background(), entries)
+	answers, err := queue.completeAll(context.Background(), entries, nil)
 	if err != nil && len(group) > 1 && !isServerAway(err) {
 		for i := range group {
 			completeGroup(queue, group[i:i+1])

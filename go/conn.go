@@ -26,6 +26,8 @@ type conn struct {
 	socket  *socket
 	pending atomic.Int32
 	retired atomic.Bool
+	// waits has the kinds of waits that the server is known to have.
+	waits sync.Map
 	// broken is called once, when the connection breaks or a reply is late.
 	broken func()
 	once   sync.Once

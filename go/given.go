@@ -40,6 +40,9 @@ func takeConn(client rueidis.Client, own bool) *conn {
 // build makes a command. rueidis finds the node of a cluster by the key.
 func (c *conn) build(words []string) rueidis.Completed {
 	at := keyOf(words)
+	if c.given && (words[0] == "WAIT" || words[0] == "WAITAOF") {
+		return c.client.B().Arbitrary(words[0]).Args(words[1:]...).Blocking()
+	}
 	if !c.given || at < 0 {
 		return c.client.B().Arbitrary(words[0]).Args(words[1:]...).Build()
 	}

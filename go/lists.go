@@ -1,5 +1,7 @@
 package leaseq
 
+import "errors"
+
 // Long lists, split into calls (LQ-CALL-8).
 
 // chunks splits a list into parts that one call can take.
@@ -53,6 +55,9 @@ func runParts[E, T any](parts [][]E, prepare func([]E) (func() ([]T, error), err
 	var answers []T
 	for i, call := range calls {
 		found, err := call()
+		if errors.Is(err, ErrNotDurable) {
+			return append(answers, found...), err
+		}
 		if err != nil && len(calls) > 1 {
 			return answers, partial(answers, len(parts[i]), err)
 		}
@@ -64,11 +69,11 @@ func runParts[E, T any](parts [][]E, prepare func([]E) (func() ([]T, error), err
 	return answers, nil
 }
 
-// first is the one answer to one entry.
+// first is the one answer to one entry, also if that is not durable.
 func first[T any](answers []T, err error) (T, error) {
 	var none T
-	if err != nil || len(answers) == 0 {
+	if len(answers) == 0 || err != nil && !errors.Is(err, ErrNotDurable) {
 		return none, err
 	}
-	return answers[0], nil
+	return answers[0], err
 }

@@ -39,14 +39,16 @@ type pool struct {
 	// idle are connections to block on that no waiter uses.
 	idle []*router
 	// settling are connections that waiters released, with the calls whose replies are pending on them.
-	settling   map[*router][]*call
+	settling map[*router][]*call
+	// waiting are connections of calls that wait for durability.
+	waiting    map[*router]bool
 	registered map[string]time.Time
 }
 
 func newPool(nodes []*node, limit time.Duration, log *slog.Logger) *pool {
 	p := &pool{
 		slots: &slotTable{moved: map[string]*node{}, given: nodes}, limit: limit, log: log,
-		settling: map[*router][]*call{}, registered: map[string]time.Time{},
+		settling: map[*router][]*call{}, waiting: map[*router]bool{}, registered: map[string]time.Time{},
 	}
 	p.closing, p.end = context.WithCancelCause(context.Background())
 	// connections of a client that is given are shared with all of the application, and a late reply cannot close them
@@ -210,6 +212,9 @@ func (p *pool) close() {
 	p.mu.Lock()
 	idle := p.idle
 	p.idle = nil
+	for waiting := range p.waiting {
+		idle = append(idle, waiting)
+	}
 	p.mu.Unlock()
 	for _, each := range append(idle, p.shared, p.heartbeats) {
 		each.close()

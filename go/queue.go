@@ -12,6 +12,8 @@ type Queue struct {
 	client *Client
 	pool   *pool
 	keys   queueKeys
+	// durability is what calls that add or complete wait for; nil is nothing.
+	durability *Durability
 }
 
 // Name returns the name of the queue.
@@ -48,7 +50,8 @@ func (q *Queue) addAll(ctx context.Context, items []NewItem, timeout time.Durati
 	var before []Added
 	for _, part := range parts {
 		var answers []Added
-		err := q.addPart(ctx, roomTarget(q.pool, q.keys, part, &answers), timeout > 0, time.Until(timeoutAt))
+		var shortfall error
+		err := q.addPart(ctx, roomTarget(q.pool, q.keys, part, &answers, q.durability, &shortfall), timeout > 0, time.Until(timeoutAt))
 		if answers != nil {
 			q.pool.register(q.keys)
 		}
@@ -56,6 +59,9 @@ func (q *Queue) addAll(ctx context.Context, items []NewItem, timeout time.Durati
 			return before, addError(before, answers, len(part), len(parts) > 1, err)
 		}
 		before = append(before, answers...)
+		if shortfall != nil {
+			return before, shortfall
+		}
 		if len(missingOf(len(answers), answers)) > 0 {
 			return before, &FullError{Answers: before}
 		}
@@ -132,6 +138,10 @@ func leaseSettingsOf(options []LeaseOption) leaseSettings {
 // CompleteAll completes items and returns of each whether this call did: of all calls for an item, only the first does. Follow-ups are for
 // HandOffAll.
 func (q *Queue) CompleteAll(ctx context.Context, entries []Completion) ([]bool, error) {
+	return q.completeAll(ctx, entries, q.durability)
+}
+
+func (q *Queue) completeAll(ctx context.Context, entries []Completion, d *Durability) ([]bool, error) {
 	return runParts(chunks(entries), func(part []Completion) (func() ([]bool, error), error) {
 		simple := true
 		own := make([]Completion, len(part))
@@ -141,7 +151,7 @@ func (q *Queue) CompleteAll(ctx context.Context, entries []Completion) ([]bool, 
 			simple = simple && own[i].isSimple()
 		}
 		if !simple {
-			handOff, err := q.handOff(ctx, own)
+			handOff, err := q.handOff(ctx, own, d)
 			return func() ([]bool, error) {
 				found, err := handOff()
 				return completedOf(found), err
@@ -149,15 +159,26 @@ func (q *Queue) CompleteAll(ctx context.Context, entries []Completion) ([]bool, 
 		}
 		call, err := completeCall(q.keys, own)
 		return func() ([]bool, error) {
-			return whileEnding(q.pool.beats, q.keys, endedBy(own), func() ([]bool, error) {
-				reply, err := q.pool.call(ctx, call)
+			var shortfall error
+			completed, err := whileEnding(q.pool.beats, q.keys, endedBy(own), func() ([]bool, error) {
+				found, err := q.call(ctx, call, d)
 				if err != nil {
 					return nil, err
 				}
-				return readCompleteReply(reply)
+				shortfall = found.shortfall
+				return readCompleteReply(found.reply)
 			})
+			return completed, orElse(err, shortfall)
 		}, err
 	})
+}
+
+// orElse is the error of a call, or that of the wait behind it.
+func orElse(err, shortfall error) error {
+	if err != nil {
+		return err
+	}
+	return shortfall
 }
 
 func completedOf(all []Completed) []bool {
@@ -179,6 +200,10 @@ func endedBy(entries []Completion) []leaseRef {
 // HandOffAll completes items, keeps their results and adds their follow-ups, in one step each. A follow-up for a queue of another group or client
 // is refused before anything is sent.
 func (q *Queue) HandOffAll(ctx context.Context, entries []Completion) ([]Completed, error) {
+	return q.handOffAll(ctx, entries, q.durability)
+}
+
+func (q *Queue) handOffAll(ctx context.Context, entries []Completion, d *Durability) ([]Completed, error) {
 	for _, entry := range entries {
 		for _, each := range entry.FollowUps {
 			if each.Queue.client != q.client {
@@ -191,11 +216,11 @@ func (q *Queue) HandOffAll(ctx context.Context, entries []Completion) ([]Complet
 		}
 	}
 	return runParts(chunksOfHandOffs(entries), func(part []Completion) (func() ([]Completed, error), error) {
-		return q.handOff(ctx, part)
+		return q.handOff(ctx, part, d)
 	})
 }
 
-func (q *Queue) handOff(ctx context.Context, part []Completion) (func() ([]Completed, error), error) {
+func (q *Queue) handOff(ctx context.Context, part []Completion, d *Durability) (func() ([]Completed, error), error) {
 	call, err := completeWithCall(q.keys, part)
 	followUps := make([]int, len(part))
 	for i, each := range part {
@@ -203,13 +228,16 @@ func (q *Queue) handOff(ctx context.Context, part []Completion) (func() ([]Compl
 	}
 	refs := endedBy(part)
 	return func() ([]Completed, error) {
-		return whileEnding(q.pool.beats, q.keys, refs, func() ([]Completed, error) {
-			reply, err := q.pool.call(ctx, call)
+		var shortfall error
+		completed, err := whileEnding(q.pool.beats, q.keys, refs, func() ([]Completed, error) {
+			found, err := q.call(ctx, call, d)
 			if err != nil {
 				return nil, err
 			}
-			return readCompleteWithReply(reply, followUps)
+			shortfall = found.shortfall
+			return readCompleteWithReply(found.reply, followUps)
 		})
+		return completed, orElse(err, shortfall)
 	}, err
 }
 
@@ -217,7 +245,7 @@ func (q *Queue) handOff(ctx context.Context, part []Completion) (func() ([]Compl
 // are more than 256 entries; if the second one fails, the error is a [PartialError] with the answers of the first.
 func (q *Queue) CompleteAndLease(ctx context.Context, entries []Completion, duration time.Duration, options ...LeaseOption) ([]bool, []*LeasedItem, error) {
 	settings := leaseSettingsOf(options)
-	fused := len(entries) > 0 && len(entries) <= maxEntries
+	fused := len(entries) > 0 && len(entries) <= maxEntries && q.durability == nil
 	for _, each := range entries {
 		fused = fused && each.isSimple()
 	}

@@ -102,7 +102,9 @@ func (i *LeasedItem) setExtra(name string, value rueidis.RedisMessage) {
 
 // roomTarget waits for room and adds items. Answers are filled in as replies come. Items without room are sent again, and no others: an item
 // that was added may be completed by now.
-func roomTarget(p *pool, keys queueKeys, entries [][]string, answers *[]Added) *target[[]Added] {
+//
+// With durability, the first error of a wait behind a call that added something goes to shortfall.
+func roomTarget(p *pool, keys queueKeys, entries [][]string, answers *[]Added, d *Durability, shortfall *error) *target[[]Added] {
 	check := func(on *router) checked[[]Added] {
 		sent := time.Now()
 		missing := missingOf(len(entries), *answers)
@@ -110,11 +112,18 @@ func roomTarget(p *pool, keys queueKeys, entries [][]string, answers *[]Added) *
 		for i, at := range missing {
 			args[i] = entries[at]
 		}
-		reply, err := on.run(queueCall(addScript, keys, encodeAddArguments(args)), p.limit)
+		call := queueCall(addScript, keys, encodeAddArguments(args))
+		var found answer
+		var err error
+		if d == nil {
+			found.reply, err = on.run(call, p.limit)
+		} else {
+			found, err = p.callDurably(call, d)
+		}
 		if err != nil {
 			return checked[[]Added]{err: err}
 		}
-		latest, err := readAddReply(reply)
+		latest, err := readAddReply(found.reply)
 		if err == nil && len(latest) != len(missing) {
 			err = badReply("it has another number of answers")
 		}
@@ -128,6 +137,9 @@ func roomTarget(p *pool, keys queueKeys, entries [][]string, answers *[]Added) *
 		for i, at := range missing {
 			(*answers)[at] = latest[i]
 			full = full || latest[i].NoRoom()
+			if !latest[i].NoRoom() && *shortfall == nil {
+				*shortfall = found.shortfall
+			}
 		}
 		return checked[[]Added]{found: *answers, ok: !full, due: waitCap, sent: sent}
 	}

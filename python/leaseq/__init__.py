@@ -14,6 +14,7 @@ from leaseq._sync.multi_queue import WorkQueues
 from leaseq._sync.queue import LeasedItem, WorkQueue
 from leaseq._version import __version__
 from leaseq.commands.completions import AddOptions, Completion, FollowUp
+from leaseq.durability import Disk, Durability, Replicas
 from leaseq.embedded import EmbeddedServer, embedded
 from leaseq.errors import (
     AccessDeniedError,
@@ -26,8 +27,10 @@ from leaseq.errors import (
     EmbeddedServerError,
     FormatError,
     LeaseqError,
+    NoDurabilityError,
     NoScriptsError,
     NoServerError,
+    NotDurableError,
     OutOfMemoryError,
     QueueClosedError,
     QueueFullError,
@@ -65,6 +68,8 @@ __all__ = [
     "Completion",
     "CrossGroupError",
     "DeepClean",
+    "Disk",
+    "Durability",
     "EmbeddedServer",
     "EmbeddedServerError",
     "FollowUp",
@@ -75,8 +80,10 @@ __all__ = [
     "LeaseqError",
     "LightClean",
     "ListedItem",
+    "NoDurabilityError",
     "NoScriptsError",
     "NoServerError",
+    "NotDurableError",
     "OutOfMemoryError",
     "Outcome",
     "OutcomeState",
@@ -86,6 +93,7 @@ __all__ = [
     "QueueInUseError",
     "QueueStats",
     "Released",
+    "Replicas",
     "ReplyLostError",
     "ServerError",
     "State",

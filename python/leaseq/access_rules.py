@@ -5,6 +5,7 @@ program of a role as a user with no more than its rights.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from leaseq import _scripts
@@ -60,6 +61,9 @@ BESIDE: Final[dict[str, tuple[str, ...]]] = {
 }
 """The commands that programs of each role send beside scripts, save those of connections."""
 
+WAITS_FOR: Final = {"replicas": "wait", "disk": "waitaof"}
+"""The command of calls with `durable`, by what they wait for. No role has it without being asked: servers before 7.2 refuse a rule of WAITAOF."""
+
 READS_JOBS: Final = _LOOKS_AT_JOBS
 """Commands for a reader who also lists jobs and their outcomes."""
 
@@ -99,11 +103,15 @@ def rules(
     password: str = "CHANGE-ME",  # noqa: S107 (a placeholder)
     group: str | None = None,
     queue: str | None = None,
+    durable: Iterable[str] = (),
 ) -> list[str]:
-    """The rules of a user of that role, for ACL SETUSER and for a file of users alike. Raises BadNameError, BadArgumentError."""
+    """The rules of a user of that role, for ACL SETUSER and for a file of users alike; `durable`: of WAITS_FOR.
+
+    Raises BadNameError, BadArgumentError.
+    """
     if role not in ROLES:
         raise BadArgumentError(f"role must be one of {', '.join(ROLES)}, not {role!r}")
-    granted = [*CONNECTION, *commands(role)]
+    granted = [*CONNECTION, *commands(role), *(WAITS_FOR[each] for each in durable)]
     return [
         "reset",
         "on",

@@ -1,7 +1,7 @@
 """The errors leaseq raises. Each says whether the call can have taken effect (LQ-ERROR-4)."""
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import redis
 
@@ -32,8 +32,10 @@ __all__ = [
     "EmbeddedServerError",
     "FormatError",
     "LeaseqError",
+    "NoDurabilityError",
     "NoScriptsError",
     "NoServerError",
+    "NotDurableError",
     "OutOfMemoryError",
     "QueueClosedError",
     "QueueFullError",
@@ -43,6 +45,7 @@ __all__ = [
     "TooLargeError",
     "UnavailableError",
     "WrongKeyTypeError",
+    "cannot_confirm",
     "from_connection",
     "from_server",
 ]
@@ -123,6 +126,39 @@ class ReplyLostError(LeaseqError):
     definite = False
 
 
+class NoDurabilityError(ServerError):
+    """The server cannot confirm what `durable` asks for: it has no WAITAOF, or no append-only file. Nothing was done."""
+
+
+class NotDurableError(LeaseqError):
+    """The call was done, but fewer servers have it than `durable` asks for. It is not sent again (LQ-CLIENT-1).
+
+    `definite` is true: the call took effect on the primary, and `answers` has all of it. A failover can still lose it.
+
+    Attributes:
+        answer: what the call returns without this error. For a call of many items, `answers`: the answers of this round trip and
+            of those before it; later items were not sent. None is an item without room.
+        reached: the number of servers that have it: replicas, or disks for `Disk`. None if that is unknown, because the
+            connection broke, the queue was closed or the server refused to wait.
+        wanted: the number that was asked for.
+    """
+
+    def __init__(self, message: str, wanted: int = 1, reached: int | None = None) -> None:
+        super().__init__(message)
+        self.wanted = wanted
+        self.reached = reached
+        self._is_of_one = False
+
+    @property
+    def answer(self) -> Any:
+        """The value that the call returns without this error."""
+        return self.answers[0] if self._is_of_one else self.answers
+
+    @answer.setter
+    def answer(self, answer: Any) -> None:
+        self._is_of_one, self.answers = True, [answer]
+
+
 class EmbeddedServerError(LeaseqError):
     """The embedded server cannot be started or joined; the message says what to do."""
 
@@ -165,6 +201,29 @@ def from_server(error: redis.RedisError) -> LeaseqError:
         refused = ServerError(f"the server refused the call: {text}")
         refused.definite = isinstance(error, _NOT_RUN) or text.split(" ", 1)[0] in NOT_RUN
     return refused
+
+
+def cannot_confirm(error: redis.ResponseError, command: str) -> LeaseqError | None:
+    """The named error for the refusal of WAIT or WAITAOF ahead of a call; None if the call itself shows what is wrong."""
+    text = str(error)
+    if isinstance(error, redis.exceptions.NoPermissionError):
+        waits_for = "disk" if command == "WAITAOF" else "replicas"
+        return AccessDeniedError(
+            f"the server user lacks a right, +{command.lower()}, nothing was done: {text};"
+            f" `leaseq acl ROLE --durable {waits_for}` prints the rules of a user that has it"
+        )
+    if "unknown command" in text.lower():
+        advice = (
+            "take Redis or Valkey 7.2 or later, or durable=Replicas(...)"
+            if command == "WAITAOF"
+            else "leave out durable"
+        )
+        return NoDurabilityError(f"the server has no command {command}, nothing was done: {advice}")
+    if "appendonly" in text:
+        return NoDurabilityError(
+            "the server keeps no append-only file, nothing was done: set appendonly yes, or use durable=Replicas(...)"
+        )
+    return None if "replica instances" in text else from_server(error)
 
 
 def _named(text: str) -> str:

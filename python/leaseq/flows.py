@@ -3,15 +3,16 @@
 import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from leaseq import commands
 from leaseq._scripts import MAX_ENTRIES, WAIT_CAP_MS
 from leaseq.backoff import Backoff
 from leaseq.commands import Command, LeaseReply
 from leaseq.commands.additions import Options
+from leaseq.durability import Confirmed, Durability
 from leaseq.durations import Duration, deadline_after
-from leaseq.errors import BadTypeError, LeaseqError
+from leaseq.errors import BadTypeError, LeaseqError, NotDurableError
 from leaseq.item import Item
 from leaseq.keys import QueueKeys
 from leaseq.results import Outcome
@@ -157,28 +158,47 @@ def add_when_room(
     *,
     wait_until: float,
     clock: Callable[[], float],
-) -> Flow[list[bool | None]]:
+    durable: Durability | None = None,
+) -> Flow[Any]:
     """Add items of one call; if the queue is full, wait for room and add what is missing, until the time is over.
 
     `answers` receives an answer for each item, None if there was no room. An item that was added is not added again: it may be
     completed by now. A flow that waited settles at the end, also after success: there may be room for one more, and the
     wake-up was for one.
+
+    With `durable` each call waits for it. Returns the first NotDurableError of a call that added something, or None; the flow
+    goes on behind it.
     """
     settles = (commands.settle(keys),)
     pop = ("BLPOP", keys.key("room"))
-    answers += answered((yield commands.add(keys, items, options)))
+    shortfalls: list[NotDurableError] = []
+    answers += _added((yield _durably(commands.add(keys, items, options), durable)), shortfalls)
     waited = False
     while missing := [index for index, answer in enumerate(answers) if answer is None]:
         pause = min(WAIT_CAP, wait_until - clock())
         if pause <= 0:
             break
         waited = True
-        again = commands.add(keys, [items[index] for index in missing], options)
-        for index, answer in zip(missing, answered((yield Wait(pop, pause, again, settles))), strict=True):
+        again = _durably(commands.add(keys, [items[index] for index in missing], options), durable)
+        added = _added((yield Wait(pop, pause, again, settles)), shortfalls)
+        for index, answer in zip(missing, added, strict=True):
             answers[index] = answer
     if waited:
         yield Leave(settles)
-    return answers
+    return next(iter(shortfalls), None)
+
+
+def _durably(command: Command[Any], durable: Durability | None) -> Command[Any]:
+    return command if durable is None else commands.durably(command, durable)
+
+
+def _added(reply: Any, shortfalls: list[NotDurableError]) -> list[bool | None]:
+    """The answers of an add; an error of its wait goes to `shortfalls`."""
+    if not isinstance(reply, Confirmed):
+        return list(answered(reply))
+    if reply.shortfall is not None and any(answer is not None for answer in reply.answer):
+        shortfalls.append(reply.shortfall)
+    return list(reply.answer)
 
 
 def interrupted(error: LeaseqError, answers: list[bool | None], count: int) -> None:

@@ -1,6 +1,6 @@
 // Long inputs, split into calls (LQ-CALL-8). queue.ts uses it for every operation on several entries.
 
-import { LeaseqError, PartialError, QueueFullError } from "./errors.js";
+import { LeaseqError, NotDurableError, PartialError, QueueFullError } from "./errors.js";
 import { type FollowUp, type HandOff, targetQueues } from "./requests.js";
 import { MAX_ENTRIES, MAX_FOLLOW_UPS, MAX_TARGETS } from "./scripts.generated.js";
 
@@ -54,6 +54,7 @@ export async function runChunks<Entry, Result>(
     try {
       results.push(...((await calls[index]?.()) ?? []));
     } catch (error) {
+      if (error instanceof NotDurableError) throw error.after(results);
       // A QueueFullError already has the answers of all chunks.
       const isWhole = chunks.length === 1 || error instanceof QueueFullError;
       if (isWhole || !(error instanceof LeaseqError)) throw error;

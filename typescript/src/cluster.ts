@@ -5,6 +5,7 @@ import type { RedisOptions } from "ioredis";
 import { now } from "./clock.js";
 import type { Command } from "./commands.js";
 import { Connection, connectionOptions, type Runner } from "./connection.js";
+import type { Confirmed, DurableWait } from "./durability.js";
 import type { Argument } from "./encoding.js";
 import { LeaseqError } from "./errors.js";
 import { groupOfKey } from "./keys.js";
@@ -84,6 +85,13 @@ export class ClusterConnection implements Runner {
   async run<Result>(command: Command<Result>, timeoutMs = this.#replyTimeoutMs): Promise<Result> {
     return await this.#sendFollowingRedirects(command.keys[0], timeoutMs, (node, asking, leftMs) =>
       node.run(command, leftMs, asking),
+    );
+  }
+
+  /** Runs a command and a wait behind it on the node that has its queue, as `run`. */
+  async runDurably<Result>(command: Command<Result>, wait: DurableWait): Promise<Confirmed<Result>> {
+    return await this.#sendFollowingRedirects(command.keys[0], this.#replyTimeoutMs, (node, asking, leftMs) =>
+      node.runDurably(command, wait, leftMs, asking),
     );
   }
 

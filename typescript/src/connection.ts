@@ -2,11 +2,13 @@
 import { Redis, type RedisOptions, ReplyError } from "ioredis";
 import { onLate, orLate } from "./clock.js";
 import type { Command } from "./commands.js";
+import type { Confirmed, DurableWait } from "./durability.js";
 import type { Argument } from "./encoding.js";
 import {
   ConnectionError,
   errorFromReply,
-  type LeaseqError,
+  LeaseqError,
+  NoDurabilityError,
   NoScriptsError,
   ReplyLostError,
   ServerError,
@@ -63,6 +65,8 @@ export class Connection implements Runner {
   /** Every instance whose socket is open or opening: the one above, and those that end. */
   readonly #sockets = new Set<Redis>();
   #opening: Promise<Redis> | undefined;
+  /** For calls that wait: the scripts and the kinds of waits that the server is known to have. */
+  readonly #known = new WeakMap<Redis, Set<string>>();
   #closed = false;
 
   constructor(options: RedisOptions, replyTimeoutMs: number) {
@@ -139,11 +143,93 @@ export class Connection implements Runner {
     asking = false,
   ): Promise<unknown> {
     const redis = this.#ready() ?? (await this.#open());
+    return await this.#sendOn(redis, name, args, timeoutMs, asking);
+  }
+
+  /** Sends a command over one socket. */
+  #sendOn(
+    redis: Redis,
+    name: string,
+    args: readonly Argument[],
+    timeoutMs: number,
+    asking = false,
+  ): Promise<unknown> {
     // If ASKING fails, so does the command right behind it.
     if (asking) redis.asking().catch(() => {});
     const reply = redis.callBuffer(name, args as Argument[]);
     joinWrites(redis.stream);
-    return await this.#reply(redis, reply, name, timeoutMs);
+    return this.#reply(redis, reply, name, timeoutMs);
+  }
+
+  /**
+   * Runs a command with a wait behind it, over the same socket: another one would wait for other writes. The result of a call that ran is
+   * never lost to an error of its wait. Throws NoDurabilityError, before it sends the call, if the server cannot wait so.
+   */
+  async runDurably<Result>(
+    command: Command<Result>,
+    wait: DurableWait,
+    timeoutMs: number,
+    asking = false,
+  ): Promise<Confirmed<Result>> {
+    const redis = this.#ready() ?? (await this.#open());
+    const known = this.#known.get(redis) ?? new Set();
+    this.#known.set(redis, known);
+    if (!known.has(wait.name)) await this.#checkWait(redis, wait);
+    known.add(wait.name);
+    const { sha1, source } = SCRIPTS[command.script];
+    const args = [String(command.keys.length), ...command.keys, ...command.args];
+    const startWait = () => {
+      const reply = this.#sendOn(redis, wait.name, wait.args, wait.timeoutMs + this.#replyTimeoutMs);
+      reply.catch(() => {});
+      return reply;
+    };
+    let waiting: Promise<unknown> | undefined;
+    let result: Result;
+    try {
+      const reply = this.#sendOn(redis, "EVALSHA", [sha1, ...args], timeoutMs, asking);
+      // A wait behind a script that the server does not know would keep the script's text waiting.
+      if (known.has(command.script)) waiting = startWait();
+      result = command.read(await reply);
+    } catch (error) {
+      // The next call does not wait for that wait.
+      if (waiting) this.#discard(redis);
+      if (!hasCode(error, "NOSCRIPT")) throw await this.#named(error);
+      if (waiting) return await this.runDurably(command, wait, timeoutMs, asking);
+      try {
+        result = command.read(await this.#sendOn(redis, "EVAL", [source, ...args], timeoutMs, asking));
+      } catch (refusal) {
+        throw await this.#named(refusal);
+      }
+    }
+    known.add(command.script);
+    try {
+      return { result, reached: wait.reached(await (waiting ?? startWait())), reason: "" };
+    } catch (error) {
+      this.#discard(redis);
+      return { result, reached: undefined, reason: (error as Error).message };
+    }
+  }
+
+  /** Asks whether the server waits so. A replica refuses to, and then the script says more. */
+  async #checkWait(redis: Redis, { name, probe }: DurableWait): Promise<void> {
+    try {
+      await this.#sendOn(redis, name, probe, this.#replyTimeoutMs);
+    } catch (error) {
+      if (error instanceof ReplyLostError) throw new UnavailableError(`not connected: ${error.message}`);
+      const text = (error as Error).message;
+      if (text.includes("replica instances")) return;
+      if (/unknown command/i.test(text)) {
+        const advice =
+          name === "WAITAOF" ? "take Redis or Valkey 7.2 or later, or { replicas }" : "leave out durable";
+        throw new NoDurabilityError(`the server has no command ${name}, nothing was done: ${advice}`);
+      }
+      if (text.includes("appendonly")) {
+        throw new NoDurabilityError(
+          "the server keeps no append-only file, nothing was done: set appendonly yes, or use { replicas }",
+        );
+      }
+      throw error instanceof LeaseqError ? error : new ServerError(text);
+    }
   }
 
   /** Runs commands in one transaction and returns the reply of each, an Error for a command that failed. */

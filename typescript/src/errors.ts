@@ -51,6 +51,35 @@ export class NoScriptsError extends LeaseqError {
   }
 }
 
+/** The server cannot wait as `durable` says: it has no WAITAOF, or no append-only file. Nothing was done. */
+export class NoDurabilityError extends LeaseqError {
+  readonly code = "NO_DURABILITY";
+  readonly definite = true;
+}
+
+/** The call was done, but fewer servers have it than `durable` says. It is not sent again (LQ-CLIENT-1). */
+export class NotDurableError<Result = unknown> extends LeaseqError {
+  readonly code = "NOT_DURABLE";
+  readonly definite = true;
+  /** The results of the call, and of those before it that a long array was split into; later entries were not sent. */
+  readonly answers: readonly Result[];
+  readonly wanted: number;
+  /** How many replicas, or disks, have it. Undefined: unknown, since the connection broke or the server refused to wait. */
+  readonly reached: number | undefined;
+
+  constructor(message: string, answers: readonly Result[], wanted: number, reached: number | undefined) {
+    super(message);
+    this.answers = answers;
+    this.wanted = wanted;
+    this.reached = reached;
+  }
+
+  /** The same error behind the results of earlier calls. */
+  after(before: readonly Result[]): NotDurableError<Result> {
+    return new NotDurableError(this.message, [...before, ...this.answers], this.wanted, this.reached);
+  }
+}
+
 /** The connection failed: before the call was sent (`UnavailableError`) or after (`ReplyLostError`). */
 export abstract class ConnectionError extends LeaseqError {
   readonly code = "CONNECTION";

@@ -16,6 +16,7 @@ export type {
 } from "./codecs.generated.js";
 export type { Command, ListOptions } from "./commands.js";
 export * as commands from "./commands.js";
+export type { Disk, Durable, DurableOptions, Replicas } from "./durability.js";
 export type { Bytes } from "./encoding.js";
 export {
   AbortError,
@@ -26,7 +27,9 @@ export {
   CrossGroupError,
   FormatError,
   LeaseqError,
+  NoDurabilityError,
   NoScriptsError,
+  NotDurableError,
   OutOfMemoryError,
   PartialError,
   QueueFullError,

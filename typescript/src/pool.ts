@@ -10,6 +10,8 @@ import {
 import { now, within } from "./clock.js";
 import { ClusterConnection, SlotTable } from "./cluster.js";
 import type { Command } from "./commands.js";
+import type { Confirmed, DurableWait } from "./durability.js";
+import { UnavailableError } from "./errors.js";
 import { Heartbeater } from "./heartbeat.js";
 import { type QueueKeys, REGISTRY } from "./keys.js";
 import { WAIT_CAP_MS } from "./scripts.generated.js";
@@ -41,6 +43,8 @@ export class ConnectionPool implements ConnectionProvider {
   #idle: ClusterConnection[] = [];
   /** Connections that waiters released, with the commands whose replies are pending on them. */
   readonly #settling = new Map<ClusterConnection, readonly Command<unknown>[]>();
+  /** Connections of calls that wait for durability. */
+  readonly #waiting = new Set<ClusterConnection>();
   /** Tasks that `close` waits for. */
   readonly #background = new Set<Promise<unknown>>();
   /** When each queue was last registered. */
@@ -105,6 +109,24 @@ export class ConnectionPool implements ConnectionProvider {
     return target.releaseFound ? untilAborted(waiting, all) : waiting;
   }
 
+  /** Runs a command and a wait behind it, on a separate connection: a wait holds up what is sent behind it. */
+  async runDurably<Result>(command: Command<Result>, wait: DurableWait): Promise<Confirmed<Result>> {
+    if (this.#closing.signal.aborted) throw new UnavailableError("the client is closed");
+    const connection = this.acquire();
+    this.#waiting.add(connection);
+    let failed = true;
+    try {
+      const running = connection.runDurably(command, wait);
+      this.inBackground(running);
+      const confirmed = await running;
+      failed = confirmed.reached === undefined;
+      return confirmed;
+    } finally {
+      this.#waiting.delete(connection);
+      this.release(connection, [], failed);
+    }
+  }
+
   /** Registers a queue in the background, after a call that added or leased. No call waits for it or fails by it (LQ-REGISTRY-3). */
   register(keys: QueueKeys): void {
     const last = this.#registeredAt.get(keys.registryEntry);
@@ -142,7 +164,7 @@ export class ConnectionPool implements ConnectionProvider {
       this.#settleElsewhere(settle);
     }
     await within(this.#backgroundEnd(), CLOSE_TIMEOUT_MS);
-    for (const connection of this.#idle) connection.close();
+    for (const connection of [...this.#idle, ...this.#waiting]) connection.close();
     this.#idle = [];
     this.shared.close();
     this.heartbeatConnection.close();

@@ -21,6 +21,7 @@ import type {
   State,
 } from "./codecs.generated.js";
 import * as commands from "./commands.js";
+import { type Confirmed, type DurableOptions, type DurableWait, delivered, toWait } from "./durability.js";
 import { type Bytes, encodeId } from "./encoding.js";
 import { AbortError, BadArgumentError, LeaseqError, PartialError, QueueFullError } from "./errors.js";
 import { ItemStream } from "./item-stream.js";
@@ -86,21 +87,33 @@ export class Queue {
   /**
    * Adds items. Returns when each was created, or 0 if its id exists (LQ-ADD-1, LQ-ADD-2). If there is no room, it waits for
    * `timeout` (default: 0; LQ-CLIENT-6, LQ-ROOM-2), then throws QueueFullError. An abort after the first answers is a
-   * QueueFullError too, with the AbortError as its cause. Any other error after the first answers is a PartialError.
+   * QueueFullError too, with the AbortError as its cause. Any other error after the first answers is a PartialError. With `durable`,
+   * each call returns once replicas or disks have it; otherwise it throws NotDurableError.
    */
-  add(item: NewItem, options?: WaitOptions): Promise<number>;
-  add(items: readonly NewItem[], options?: WaitOptions): Promise<number[]>;
-  add(items: NewItem | readonly NewItem[], options: WaitOptions = {}): Promise<number | number[]> {
+  add(item: NewItem, options?: WaitOptions & DurableOptions): Promise<number>;
+  add(items: readonly NewItem[], options?: WaitOptions & DurableOptions): Promise<number[]>;
+  add(
+    items: NewItem | readonly NewItem[],
+    options: WaitOptions & DurableOptions = {},
+  ): Promise<number | number[]> {
     return oneOrAll(items, async (all) => {
+      const wait = toWait(options.durable);
       const timeoutAt = now() + checkTimeout(options.timeout ?? 0);
       const signals = checkSignal(options);
       const carrying = this.tracing ? all.map((item) => withSpan(item, this.tracing)) : all;
       const calls = toChunks(carrying).map((chunk) => {
         const answers: number[] = [];
-        return { count: chunk.length, answers, target: roomTarget(this.keys, chunk, answers) };
+        const confirmed: Confirmed<number[]>[] = [];
+        const durably = wait && { wait, pool: this.#pool, confirmed };
+        return {
+          count: chunk.length,
+          answers,
+          confirmed,
+          target: roomTarget(this.keys, chunk, answers, durably),
+        };
       });
       const before: number[] = [];
-      for (const { count, answers, target } of calls) {
+      for (const { count, answers, confirmed, target } of calls) {
         try {
           await this.#addWaiting(target, timeoutAt - now(), signals);
         } catch (error) {
@@ -109,6 +122,7 @@ export class Queue {
           if (answers.length > 0) this.#pool.register(this.keys);
         }
         before.push(...answers);
+        if (wait) for (const call of confirmed) delivered(call, wait, before);
         // The items behind would find no room either, and are not sent (LQ-CLIENT-6).
         if (answers.includes(-1)) throw new QueueFullError(before);
       }
@@ -155,35 +169,54 @@ export class Queue {
 
   /**
    * Completes items. Returns true if this call completed the item: of all calls for it, only the first does (LQ-COMPLETE-2).
-   * With `keep` or `result`, it runs `complete_with` (LQ-CLIENT-7).
+   * With `keep` or `result`, it runs `complete_with` (LQ-CLIENT-7). `durable` as for `add`.
    */
-  complete(entry: Completion): Promise<boolean>;
-  complete(entries: readonly Completion[]): Promise<boolean[]>;
-  complete(entries: Completion | readonly Completion[]): Promise<boolean | boolean[]> {
-    return oneOrAll(entries, (all) =>
-      runChunks(toChunks(all), (chunk) => {
-        const { shared } = this.#pool;
+  complete(entry: Completion, options?: DurableOptions): Promise<boolean>;
+  complete(entries: readonly Completion[], options?: DurableOptions): Promise<boolean[]>;
+  complete(
+    entries: Completion | readonly Completion[],
+    options: DurableOptions = {},
+  ): Promise<boolean | boolean[]> {
+    return oneOrAll(entries, async (all) => {
+      const wait = toWait(options.durable);
+      return await runChunks(toChunks(all), (chunk) => {
         const entries = chunk.map(toEntry);
         if (entries.every(isSimple)) {
           const command = commands.complete(this.keys, entries);
-          return () => this.#whileFinishing(entries, () => shared.run(command));
+          return () => this.#finish(entries, command, wait, (done) => done);
         }
         const command = commands.completeWith(this.keys, entries.map(withoutFollowUps));
-        return async () =>
-          (await this.#whileFinishing(entries, () => shared.run(command))).map(({ completed }) => completed);
-      }),
-    );
+        return () => this.#finish(entries, command, wait, ({ completed }) => completed);
+      });
+    });
+  }
+
+  /** Makes a call that completes items, and waits behind it if asked to. */
+  async #finish<Answer, Result>(
+    entries: readonly LeaseRef[],
+    command: commands.Command<Answer[]>,
+    wait: DurableWait | undefined,
+    shape: (answer: Answer) => Result,
+  ): Promise<readonly Result[]> {
+    const pool = this.#pool;
+    if (!wait) return (await this.#whileFinishing(entries, () => pool.shared.run(command))).map(shape);
+    const confirmed = await this.#whileFinishing(entries, () => pool.runDurably(command, wait));
+    return delivered(confirmed, wait, confirmed.result.map(shape));
   }
 
   /**
    * Completes items, keeps their results, and adds their follow-ups, in one step each (LQ-HANDOFF-2). Before it sends anything,
    * it throws CrossGroupError if a follow-up goes to another group (LQ-CLIENT-9), and BadArgumentError if one goes to a queue of
-   * another client.
+   * another client. `durable` as for `add`: it covers the follow-ups.
    */
-  completeWith(entry: HandOff): Promise<Completed>;
-  completeWith(entries: readonly HandOff[]): Promise<Completed[]>;
-  completeWith(entries: HandOff | readonly HandOff[]): Promise<Completed | Completed[]> {
-    return oneOrAll(entries, (all) => {
+  completeWith(entry: HandOff, options?: DurableOptions): Promise<Completed>;
+  completeWith(entries: readonly HandOff[], options?: DurableOptions): Promise<Completed[]>;
+  completeWith(
+    entries: HandOff | readonly HandOff[],
+    options: DurableOptions = {},
+  ): Promise<Completed | Completed[]> {
+    return oneOrAll(entries, async (all) => {
+      const wait = toWait(options.durable);
       for (const { queue } of all.flatMap((entry) => entry.followUps ?? [])) {
         // The follow-up would be written on this client's server, where no worker of its queue leases.
         if (queue.client && queue.client !== this.client) {
@@ -191,9 +224,9 @@ export class Queue {
         }
         commands.checkTarget(this.keys, queue.keys);
       }
-      return runChunks(chunkHandOffs(all.map(withSpans)), (chunk) => {
+      return await runChunks(chunkHandOffs(all.map(withSpans)), (chunk) => {
         const command = commands.completeWith(this.keys, chunk.map(toEntry));
-        return () => this.#whileFinishing(chunk, () => this.#pool.shared.run(command));
+        return () => this.#finish(chunk, command, wait, (done) => done);
       });
     });
   }

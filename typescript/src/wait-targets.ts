@@ -4,6 +4,7 @@ import type { WaitOptions, WaitTarget } from "./blocking.js";
 import { now } from "./clock.js";
 import type { Outcome } from "./codecs.generated.js";
 import * as commands from "./commands.js";
+import type { Confirmed, DurableWait } from "./durability.js";
 import { type Argument, type Bytes, encodeId, encodeMilliseconds } from "./encoding.js";
 import type { QueueKeys } from "./keys.js";
 import { LeasedItem, type LeasingQueue } from "./leased-item.js";
@@ -77,12 +78,17 @@ export function toLeasedItems<Q extends LeasingQueue>(
 
 /**
  * Waits for room and adds items. `answers` is filled in as replies come. Items without room (-1) are sent again, and no others:
- * an item that was added may be completed by now.
+ * an item that was added may be completed by now. With `durably`, each call that added something tells there how durable it is.
  */
 export function roomTarget(
   keys: QueueKeys,
   items: readonly NewItem[],
   answers: number[],
+  durably?: {
+    readonly wait: DurableWait;
+    readonly pool: ConnectionPool;
+    readonly confirmed: Confirmed<number[]>[];
+  },
 ): WaitTarget<number[]> {
   const entries = items.map(itemArgs);
   return {
@@ -92,7 +98,15 @@ export function roomTarget(
         keys,
         missing.map((index) => entries[index] as Argument[]),
       );
-      const latest = await on.run(command);
+      let latest: number[];
+      if (durably) {
+        const { pool, wait, confirmed } = durably;
+        const call = await pool.runDurably(command, wait);
+        latest = call.result;
+        if (latest.some((answer) => answer >= 0)) confirmed.push(call);
+      } else {
+        latest = await on.run(command);
+      }
       for (const [position, index] of missing.entries()) answers[index] = latest[position] as number;
       return answers.includes(-1) ? { dueInMs: WAIT_CAP_MS } : { found: answers };
     },

@@ -94,7 +94,8 @@ async def block_and_run(
 
 async def receive_abandoned(call: PendingCall[T], connection: Connection) -> T | None:
     """Return what an interrupted call still brings. If its block is not over, the server ends that first."""
-    blocked = connection.pending_replies > int(call.is_sent)
+    replies = 1 if call.command is None or call.command.durable is None else 2
+    blocked = connection.pending_replies > (replies if call.is_sent else 0)
     timeout = REPLY_GRACE
     try:
         if connection.pipelined and blocked:

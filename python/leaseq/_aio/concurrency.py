@@ -51,8 +51,12 @@ def check_client(client: object) -> Client:
     raise BadTypeError(f"the server is a URL or a redis.asyncio client, not {type(client).__name__}{hint}")
 
 
-def check_pipe(pipe: Any) -> Any:
-    """Return the pipeline, if it only queues commands. Raises BadTypeError."""
+def check_pipe(pipe: Any, durable: object = None) -> Any:
+    """Return the pipeline, if it only queues commands. Raises BadTypeError, and BadArgumentError beside `durable`."""
+    if durable is not None:
+        raise BadArgumentError(
+            "durable does not apply to a pipeline: put WAIT or WAITAOF behind it, outside MULTI"
+        )
     if isinstance(pipe, redis.asyncio.client.Pipeline | redis.asyncio.cluster.ClusterPipeline):
         return pipe
     raise BadTypeError(

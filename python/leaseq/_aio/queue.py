@@ -16,8 +16,9 @@ from leaseq.commands import Command, LeaseReply, Taken, pack
 from leaseq.commands.additions import Options
 from leaseq.commands.completions import AddOptions, Completion, FollowUp, batches, check_targets
 from leaseq.commands.releases import ReleaseRequest
+from leaseq.durability import Confirmed, Durability
 from leaseq.durations import Duration, Time, deadline_after, seconds
-from leaseq.errors import BadArgumentError, LeaseqError, TooLargeError
+from leaseq.errors import BadArgumentError, LeaseqError, NotDurableError, TooLargeError
 from leaseq.exception_text import text_of
 from leaseq.heartbeat_schedule import extending, extensions_failed
 from leaseq.item import Bytes, Item, LeasedItemBase
@@ -118,6 +119,9 @@ class WorkQueue(QueueAdmin):
     Raises BadNameError, BadTypeError, BadArgumentError, NoServerError at once; EmbeddedServerError, UnavailableError or
     AccessDeniedError too if it starts or asks a server (embedded, cluster). Every call raises the errors of
     `leaseq.errors`, whose `definite` is false if the call may have taken effect.
+
+    `durable` (Replicas or Disk) applies to every call of this object that adds or completes and is not given another: the
+    call waits until replicas or disks have it. Too few: NotDurableError, which has the answer.
     """
 
     async def add_item(
@@ -131,6 +135,7 @@ class WorkQueue(QueueAdmin):
         expires_in: Duration | None = None,
         dead_on_expiry: bool = False,
         keep: Duration | None = None,
+        durable: Durability | None = None,
         pipe: Any = None,
     ) -> bool:
         """Add an item. Return true if it was added, or false if its id exists: then nothing changes (LQ-ADD-1).
@@ -146,6 +151,10 @@ class WorkQueue(QueueAdmin):
         TooLargeError for too much data or too long headers, BadIdError, BadArgumentError, BadTypeError,
         OutOfMemoryError. Not safe to repeat after ReplyLostError: the item may have been completed in between, and then
         runs again.
+
+        With `durable` (Replicas or Disk; None: that of the queue) it returns once that many replicas or disks have the item,
+        added by this call or before. Raises NotDurableError if they do not in time: the item is added, and the error has the
+        answer. Raises NoDurabilityError, before it adds, if the server cannot wait so.
 
         With `pipe`, a pipeline of a redis.asyncio client, the call is only queued there (also inside MULTI) and returns
         false. The pipeline returns the time of creation in microseconds since 1970, or 0 if the id existed, or -1 if the
@@ -163,34 +172,55 @@ class WorkQueue(QueueAdmin):
         )
         command = commands.add_one(self.keys, item, options)
         if pipe is not None:
-            concurrency.check_pipe(pipe).execute_command(*command.eval())
+            concurrency.check_pipe(pipe, durable).execute_command(*command.eval())
             return False
+        if durable is None:
+            durable = self.durable
+        if durable is not None:
+            return await self._add_durably(command, durable)
         created = await self.executor.run(command)
         if created < 0:
             raise commands.queue_full(self.name, [None])
         return created > 0
 
+    async def _add_durably(self, command: Command[int], durable: Durability) -> bool:
+        added = await self.executor.run(commands.durably(command, durable))
+        if added.answer < 0:
+            raise commands.queue_full(self.name, [None])
+        return added.delivered_one(added.answer > 0)
+
     async def add_items(
-        self, items: Iterable[Item], *, pipe: Any = None, **options: Unpack[AddOptions]
+        self,
+        items: Iterable[Item],
+        *,
+        durable: Durability | None = None,
+        pipe: Any = None,
+        **options: Unpack[AddOptions],
     ) -> list[bool]:
         """Add many items. Return for each, in order, true if it was added or false if its id exists.
 
         The options are those of `add_item` and apply to every item. Up to 256 items go in one call. If a call fails,
         `answers` of the error has the answers of the calls before it. If there is no room for some items of a call,
         QueueFullError is raised after it; its `answers` include that call, with None for each item without room. With
-        `pipe` (see `add_item`, also about retries) the calls are only queued, and the list is empty.
+        `durable` (see `add_item`) each call waits; after NotDurableError later items were not sent. With `pipe` (see
+        `add_item`, also about retries) the calls are only queued, and the list is empty.
         """
         chosen = commands.add_options(**options)
         chunks = flows.chunks(flows.require_iterable(items, "items"), flows.data_size)
         if pipe is not None:
             # all are checked before the first is queued
             for command in [commands.add(self.keys, chunk, chosen) for chunk in chunks]:
-                concurrency.check_pipe(pipe).execute_command(*command.eval())
+                concurrency.check_pipe(pipe, durable).execute_command(*command.eval())
             return []
-        return await self._add_all(chunks, chosen)
+        return await self._add_all(chunks, chosen, durable)
 
     async def add_item_when_room(
-        self, item: Item, *, timeout: Duration | None = None, **options: Unpack[AddOptions]
+        self,
+        item: Item,
+        *,
+        timeout: Duration | None = None,
+        durable: Durability | None = None,
+        **options: Unpack[AddOptions],
     ) -> bool:
         """Add an item. If the queue is full, wait for room, without polling.
 
@@ -199,10 +229,20 @@ class WorkQueue(QueueAdmin):
         Options and other errors are those of `add_item`.
         """
         chosen = commands.add_options(**options)
-        return (await self._add_when_room([item], chosen, deadline_after(timeout, concurrency.now)))[0]
+        wait_until = deadline_after(timeout, concurrency.now)
+        try:
+            return (await self._add_when_room([item], chosen, durable, wait_until))[0]
+        except NotDurableError as error:
+            error.answer = error.answers[0]
+            raise
 
     async def add_items_when_room(
-        self, items: Iterable[Item], *, timeout: Duration | None = None, **options: Unpack[AddOptions]
+        self,
+        items: Iterable[Item],
+        *,
+        timeout: Duration | None = None,
+        durable: Durability | None = None,
+        **options: Unpack[AddOptions],
     ) -> list[bool]:
         """Add many items, as `add_items`, and wait for room as `add_item_when_room`.
 
@@ -212,23 +252,26 @@ class WorkQueue(QueueAdmin):
         """
         chosen = commands.add_options(**options)
         wait_until = deadline_after(timeout, concurrency.now)
-        return await self._add_all(
-            flows.chunks(flows.require_iterable(items, "items"), flows.data_size), chosen, wait_until
-        )
+        chunks = flows.chunks(flows.require_iterable(items, "items"), flows.data_size)
+        return await self._add_all(chunks, chosen, durable, wait_until)
 
     async def _add_all(
-        self, chunks: Iterable[list[Item]], options: Options, wait_until: float | None = None
+        self,
+        chunks: Iterable[list[Item]],
+        options: Options,
+        durable: Durability | None,
+        wait_until: float | None = None,
     ) -> list[bool]:
         """One call after the other; without `wait_until`, none waits for room."""
         answers: list[bool] = []
         chunk: list[Item] = []
         try:
             for chunk in chunks:
-                if wait_until is None:
-                    added = await self.executor.run(commands.add(self.keys, chunk, options))
-                    answers += commands.all_in(self.name, added)
+                if wait_until is not None:
+                    answers += await self._add_when_room(chunk, options, durable, wait_until)
                 else:
-                    answers += await self._add_when_room(chunk, options, wait_until)
+                    added = await add_durably(self, commands.add(self.keys, chunk, options), durable)
+                    answers += commands.all_in(self.name, added)
         except LeaseqError as error:
             error.answers = [*answers, *error.answers]
             if wait_until is None:
@@ -236,15 +279,26 @@ class WorkQueue(QueueAdmin):
             raise
         return answers
 
-    async def _add_when_room(self, items: list[Item], options: Options, wait_until: float) -> list[bool]:
+    async def _add_when_room(
+        self, items: list[Item], options: Options, durable: Durability | None, wait_until: float
+    ) -> list[bool]:
         answers: list[bool | None] = []
         clock = concurrency.now
-        flow = flows.add_when_room(self.keys, items, options, answers, wait_until=wait_until, clock=clock)
+        flow = flows.add_when_room(
+            self.keys,
+            items,
+            options,
+            answers,
+            wait_until=wait_until,
+            clock=clock,
+            durable=self.durable if durable is None else durable,
+        )
         try:
-            await self.executor.drive(flow)
+            shortfall = await self.executor.drive(flow)
         except LeaseqError as error:
             flows.interrupted(error, answers, len(items))
             raise
+        Confirmed(answers, shortfall).delivered(answers)
         return commands.all_in(self.name, answers)
 
     _last_take: tuple[object, Command[LeaseReply] | None] = (None, None)
@@ -301,18 +355,25 @@ class WorkQueue(QueueAdmin):
             yield item
 
     async def complete_and_lease(
-        self, item: LeasedItemBase, lease_secs: Duration, *, only_current: bool = False
+        self,
+        item: LeasedItemBase,
+        lease_secs: Duration,
+        *,
+        only_current: bool = False,
+        durable: Durability | None = None,
     ) -> tuple[bool, LeasedItem | None]:
         """Complete an item and lease the next in one round trip, without waiting. Return both answers.
 
         The first is true if this call completed the item, as for `complete`; the second is the next item, leased for
         `lease_secs` seconds, or None.
 
-        An item that keeps its outcome takes two round trips. If the second fails, `answers` of the error has the
-        first answer.
+        An item that keeps its outcome takes two round trips, and so does `durable` (see `complete`), which is for the
+        completion. If the second fails, `answers` of the error has the first answer. After NotDurableError nothing is leased.
         """
-        if getattr(item, "keep", 0):  # what is no item is refused below
-            return await self._complete_then_lease(item, lease_secs, only_current=only_current)
+        if durable is None:
+            durable = self.durable
+        if durable is not None or getattr(item, "keep", None):  # what is no item is refused below
+            return await self._complete_then_lease(item, lease_secs, durable, only_current=only_current)
         command = commands.complete_and_lease(self.keys, [item], 1, lease_secs, only_current=only_current)
         reply = await end_leases(self, [item], command)
         if not reply.items and reply.wait == 0 and not self.executor.life.closed:
@@ -321,10 +382,10 @@ class WorkQueue(QueueAdmin):
         return reply.completed[0], items[0] if items else None
 
     async def _complete_then_lease(
-        self, item: LeasedItemBase, lease_secs: Duration, *, only_current: bool
+        self, item: LeasedItemBase, lease_secs: Duration, durable: Durability | None, *, only_current: bool
     ) -> tuple[bool, LeasedItem | None]:
         commands.check_lease_secs(lease_secs)
-        done = await self.complete(item, only_current=only_current)
+        done = await self.complete(item, only_current=only_current, durable=durable)
         return await self._then_lease(done, lease_secs)
 
     async def _then_lease(self, done: bool, lease_secs: Duration) -> tuple[bool, LeasedItem | None]:
@@ -372,6 +433,7 @@ class WorkQueue(QueueAdmin):
         keep: Duration | None = None,
         then: None = None,
         only_current: bool = False,
+        durable: Durability | None = None,
     ) -> bool: ...
 
     @overload
@@ -383,6 +445,7 @@ class WorkQueue(QueueAdmin):
         keep: Duration | None = None,
         then: Iterable[FollowUp],
         only_current: bool = False,
+        durable: Durability | None = None,
     ) -> Completed: ...
 
     async def complete(
@@ -393,6 +456,7 @@ class WorkQueue(QueueAdmin):
         keep: Duration | None = None,
         then: Iterable[FollowUp] | None = None,
         only_current: bool = False,
+        durable: Durability | None = None,
     ) -> bool | Completed:
         """Complete an item. Exactly one call for each item returns true (LQ-COMPLETE-2).
 
@@ -407,52 +471,80 @@ class WorkQueue(QueueAdmin):
         any limit of items; their queues are in the same group, on the same server. With `then` it returns a `Completed`:
         true if this call completed the item, with an answer for each follow-up.
 
+        With `durable` (Replicas or Disk; None: that of the queue) it returns once that many replicas or disks have the call, the
+        follow-ups included. Raises NotDurableError if they do not in time: the item is completed, and the error has the answer.
+        Raises NoDurabilityError, before it completes, if the server cannot wait so.
+
         Raises CrossGroupError, TooLargeError, BadArgumentError, BadTypeError.
         """
         follow_ups = () if then is None else then
         completion = Completion(item, result=result, keep=keep, then=follow_ups, only_current=only_current)
         if then is not None:
             check_targets(self.keys, self.place, [completion])
-        answers = await end_leases(self, [item], commands.complete(self.keys, [completion]))
+        command = commands.complete(self.keys, [completion])
+        if durable is None:
+            durable = self.durable
+        if durable is not None:
+            confirmed = await end_leases(self, [item], commands.durably(command, durable))
+            won = confirmed.answer[0]
+            return confirmed.delivered_one(bool(won) if then is None else _completed(won))
+        answers = await end_leases(self, [item], command)
         return bool(answers[0]) if then is None else _completed(answers[0])
 
     @overload
     async def complete_items(
-        self, items: Iterable[LeasedItemBase], *, only_current: bool = False
+        self,
+        items: Iterable[LeasedItemBase],
+        *,
+        only_current: bool = False,
+        durable: Durability | None = None,
     ) -> list[bool]: ...
 
     @overload
-    async def complete_items(self, items: Iterable[Completion]) -> list[Completed]: ...
+    async def complete_items(
+        self, items: Iterable[Completion], *, durable: Durability | None = None
+    ) -> list[Completed]: ...
 
     async def complete_items(
-        self, items: Iterable[LeasedItemBase] | Iterable[Completion], *, only_current: bool = False
+        self,
+        items: Iterable[LeasedItemBase] | Iterable[Completion],
+        *,
+        only_current: bool = False,
+        durable: Durability | None = None,
     ) -> list[bool] | list[Completed]:
         """Complete many items. Return an answer for each, in order; see `complete`, and `add_items` about errors.
 
         Pass items, or a `Completion` for each, with its own result, `keep`, follow-ups and `only_current`: then each answer
-        is a `Completed`. Up to 256 items and 256 follow-ups go in one call. Raises BadTypeError for items among
-        Completions, and BadArgumentError for `only_current` beside them.
+        is a `Completed`. Up to 256 items and 256 follow-ups go in one call. With `durable` (see `complete`) each call waits;
+        after NotDurableError later items were not sent. Raises BadTypeError for items among Completions, and BadArgumentError
+        for `only_current` beside them.
         """
         given: list[Any] = list(flows.require_iterable(items, "items"))
         if not any(isinstance(one, Completion) for one in given):
             completions = (Completion(item, only_current=only_current) for item in given)
-            return await self._complete_each(completions, bool)
+            return await self._complete_each(completions, durable, bool)
         if only_current:
             raise BadArgumentError(
                 "only_current does not apply to a Completion: use Completion(item, only_current=True)"
             )
         check_targets(self.keys, self.place, given)
-        return await self._complete_each(given, _completed)
+        return await self._complete_each(given, durable, _completed)
 
     async def _complete_each(
-        self, completions: Iterable[Completion], shape: Callable[[bool | Completed], T]
+        self,
+        completions: Iterable[Completion],
+        durable: Durability | None,
+        shape: Callable[[bool | Completed], T],
     ) -> list[T]:
         """Complete in calls of 256, and return a shaped answer for each; an error has such answers too."""
+        wait = self.durable if durable is None else durable
 
         async def complete(batch: list[Completion]) -> list[T]:
-            command = commands.complete(self.keys, batch)
-            answers = await end_leases(self, [one.item for one in batch], command)
-            return [shape(answer) for answer in answers]
+            command, items = commands.complete(self.keys, batch), [one.item for one in batch]
+            if wait is None:
+                return [shape(answer) for answer in await end_leases(self, items, command)]
+            confirmed = await end_leases(self, items, commands.durably(command, wait))
+            return confirmed.delivered([shape(answer) for answer in confirmed.answer])
 
         return await self._in_chunks(batches(completions, flows.CHUNK_BYTES), complete)
 
@@ -551,6 +643,19 @@ def leased_items(queue: WorkQueue, reply: LeaseReply, lease_secs: Duration) -> l
         item = items[number]
         item.keep, item.content_type, item.headers = extra.keep, extra.content_type, extra.headers
     return items
+
+
+async def add_durably(
+    queue: WorkQueue, command: Command[list[bool | None]], durable: Durability | None
+) -> list[bool | None]:
+    """Run a call that adds many, and wait as it or the queue says. Raises NotDurableError if it added something."""
+    if durable is None:
+        durable = queue.durable
+    if durable is None:
+        return await queue.executor.run(command)
+    confirmed = await queue.executor.run(commands.durably(command, durable))
+    added = confirmed.answer
+    return confirmed.delivered(added) if any(each is not None for each in added) else added
 
 
 async def end_leases(

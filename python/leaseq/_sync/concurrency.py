@@ -57,8 +57,12 @@ def check_client(client: object) -> Client:
     raise BadTypeError(f"the server is a URL or a redis client, not {type(client).__name__}{hint}")
 
 
-def check_pipe(pipe: Any) -> Any:
-    """The pipeline, if it is one that only queues. Raises BadTypeError."""
+def check_pipe(pipe: Any, durable: object = None) -> Any:
+    """The pipeline, if it is one that only queues. Raises BadTypeError, and BadArgumentError beside `durable`."""
+    if durable is not None:
+        raise BadArgumentError(
+            "durable does not apply to a pipeline: put WAIT or WAITAOF behind it, outside MULTI"
+        )
     if isinstance(pipe, redis.client.Pipeline | redis.cluster.ClusterPipeline):
         return pipe
     raise BadTypeError(f"pipe takes what the pipeline() of a redis client gives, not {type(pipe).__name__}")

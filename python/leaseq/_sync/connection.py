@@ -13,11 +13,13 @@ import hiredis
 import redis
 from redis.exceptions import NoScriptError
 
+from leaseq import errors
 from leaseq._sync import concurrency
 from leaseq._sync.handshake import LEAST_SECS, connected, greet, limited_by_kernel, timeval
 from leaseq._sync.race import Stop, current
 from leaseq.commands import Argument, Command, pack
 from leaseq.commands.encoding import UNREADABLE
+from leaseq.durability import Confirmed, Durability
 from leaseq.endpoint import NOTHING, Endpoint, reader
 from leaseq.process import THIS, ForkGuard
 from leaseq.time_limit import LARGE_BYTES, TimeLimit, arrival_secs
@@ -62,6 +64,8 @@ class Connection:
     _half_closed = False
     _arrival_secs = 0.0
     """Seconds that replies may take longer because of large commands before them."""
+    _known: frozenset[str] = frozenset()
+    """Scripts and commands that the server is known to have: of calls that waited, and of their waits."""
     _timeout: float | None = None
     _has_timeval = False
     """True if a time limit can be set with one call of the system."""
@@ -144,6 +148,9 @@ class Connection:
 
     def call(self, command: Command[T], timeout: float | None = None) -> T:
         """Run a script and return its answer. See `receive`."""
+        if command.durable is not None:
+            confirmed: T = self._call_durably(command, command.durable, timeout)
+            return confirmed
         self.send_packed(command.packed or pack(command.evalsha()))
         try:
             return command.parse(self.read(timeout))
@@ -153,25 +160,84 @@ class Connection:
             raise command.unreadable(error) from error
 
     def send_call(self, command: Command[Any]) -> None:
-        """Send a script by its digest."""
-        self.send_packed(command.packed or pack(command.evalsha()))
+        """Send a script by its digest, and a wait behind it if there is one."""
+        packed = command.packed or pack(command.evalsha())
+        self.send_all((packed,) if command.durable is None else (packed, command.durable.packed))
 
     def receive(self, command: Command[T], timeout: float | None = None) -> T:
         """Return the answer of a script that was sent by its digest. Raises as `read_within`."""
         try:
-            return command.parse(self.read_within(self.endpoint.reply_secs if timeout is None else timeout))
+            answer = command.parse(self.read_within(self.endpoint.reply_secs if timeout is None else timeout))
         except NoScriptError:
             return self._call_by_text(command, timeout)
         except UNREADABLE as error:
             raise command.unreadable(error) from error
+        return answer if command.durable is None else self._confirmed(answer, command.durable)
 
     def _call_by_text(self, command: Command[T], timeout: float | None) -> T:
         """Run a script that the server does not know by its digest (LQ-SCRIPT-2)."""
-        self.send(*command.eval())
+        durable = command.durable
+        if durable is None:
+            self.send(*command.eval())
+        else:
+            # first the reply of the wait behind the script that was not run
+            with contextlib.suppress(redis.ResponseError):
+                self.read(durable.wait_secs + self.endpoint.reply_secs)
+            self.send_all((pack(command.eval()), durable.packed))
         try:
-            return command.parse(self.read(timeout))
+            answer = command.parse(self.read(timeout))
         except UNREADABLE as error:
             raise command.unreadable(error) from error
+        return answer if durable is None else self._confirmed(answer, durable)
+
+    def _call_durably(self, command: Command[Any], durable: Durability, timeout: float | None) -> Any:
+        """Run a script with a wait right behind it, if the server can do that. Its answer is a `Confirmed`."""
+        if command.script.name not in self._known:
+            # a wait behind a script that the server does not know would keep its text waiting
+            self._check(durable)
+            answer = self.call(command._replace(durable=None), timeout)
+            self._known |= {command.script.name}
+            return self._confirmed(answer, durable, durable.packed)
+        self._check(durable)
+        self.send_call(command)
+        try:
+            answer = command.parse(self.read(timeout))
+        except NoScriptError:
+            return self._call_by_text(command, timeout)
+        except UNREADABLE as error:
+            raise command.unreadable(error) from error
+        return self._confirmed(answer, durable)
+
+    def _check(self, durable: Durability) -> None:
+        """Ask once whether the server waits so. Raises errors of leaseq: no call was sent."""
+        if durable.name in self._known:
+            return
+        try:
+            self.send(*durable.probe)
+            self.read()
+        except redis.ResponseError as error:
+            refused = errors.cannot_confirm(error, durable.name)
+            if refused is not None:
+                raise refused from error
+        except (redis.RedisError, OSError) as error:
+            self.close()
+            raise errors.from_connection(error, sent=False) from error
+        else:
+            self._known |= {durable.name}
+
+    def _confirmed(self, answer: Any, durable: Durability, unsent: bytes | None = None) -> Any:
+        """Read the reply of a wait, which `unsent` starts. The call was done, so no error of the wait hides its answer."""
+        reached, reason = None, ""
+        try:
+            if unsent is not None:
+                self.send_packed(unsent)
+            reached = durable.reached(self.read(durable.wait_secs + self.endpoint.reply_secs))
+        except redis.ResponseError as error:
+            reason = f"the server did not wait: {error}"
+        except (redis.RedisError, OSError, *UNREADABLE) as error:
+            self.close()
+            reason = f"the connection broke during the wait: {error}"
+        return Confirmed.of(answer, durable, reached, reason)
 
     def send(self, *command: Argument) -> None:
         """Send a command."""

@@ -14,6 +14,7 @@ from leaseq._sync.lifecycle import Lifecycle
 from leaseq._sync.pages import remove_listed
 from leaseq._sync.server_handle import ServerHandle
 from leaseq.commands import Command
+from leaseq.durability import Durability, checked
 from leaseq.durations import Duration, seconds
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
 from leaseq.keys import NamedQueue, QueueKeys
@@ -27,9 +28,15 @@ class QueueAdmin(NamedQueue):
     """The part of a queue that shows what is there, takes items out, puts dead letters back and keeps it in order."""
 
     def __init__(
-        self, name: str, server: str | concurrency.Client | None = None, *, group: str | None = None
+        self,
+        name: str,
+        server: str | concurrency.Client | None = None,
+        *,
+        group: str | None = None,
+        durable: Durability | None = None,
     ) -> None:
         super().__init__(QueueKeys(name, group))
+        self.durable = None if durable is None else checked(durable)
         opened = ServerHandle(server, f"queue {name!r}", "WorkQueue(name, 'redis://localhost')")
         self._server = opened
         self.place = opened.route.place
@@ -65,7 +72,7 @@ class QueueAdmin(NamedQueue):
             for chunk in chunks:
                 answers += call(chunk)
         except LeaseqError as error:
-            error.answers = answers
+            error.answers = [*answers, *error.answers]
             error.in_doubt = len(chunk)
             raise
         return answers

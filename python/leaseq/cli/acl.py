@@ -23,6 +23,12 @@ def _user_name(_context: click.Context, _option: click.Parameter, value: str | N
     "--queue", "-q", metavar="QUEUE", help="Only this queue; its group is its name unless --group says."
 )
 @click.option(
+    "--durable",
+    type=click.Choice(tuple(access_rules.WAITS_FOR)),
+    multiple=True,
+    help="Calls may wait for replicas or for disks (durable=). May be given twice.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(("setuser", "aclfile")),
@@ -30,7 +36,15 @@ def _user_name(_context: click.Context, _option: click.Parameter, value: str | N
     show_default=True,
     help="A command for redis-cli, or a line for the server's aclfile or configuration.",
 )
-def acl(*, role: str, user: str | None, group: str | None, queue: str | None, form: str) -> None:
+def acl(
+    *,
+    role: str,
+    user: str | None,
+    group: str | None,
+    queue: str | None,
+    durable: tuple[str, ...],
+    form: str,
+) -> None:
     """Print the least access rules with which the programs of ROLE work, ready to paste. Asks no server.
 
     A producer adds items and waits for outcomes. A worker leases and completes them, and can add. A cleaner is
@@ -44,5 +58,5 @@ def acl(*, role: str, user: str | None, group: str | None, queue: str | None, fo
       leaseq acl producer --group shop --format aclfile >> users.acl
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     start = "ACL SETUSER" if form == "setuser" else "user"
-    rules = access_rules.rules(role, group=group, queue=queue)
+    rules = access_rules.rules(role, group=group, queue=queue, durable=durable)
     output.line(" ".join((start, user or role, *rules)))

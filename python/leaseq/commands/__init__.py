@@ -7,7 +7,7 @@ durations in milliseconds, tokens in microseconds. Whether a value is allowed is
 from leaseq.commands.additions import add, add_each, add_one, all_in, queue_full
 from leaseq.commands.codecs import add_options
 from leaseq.commands.completions import Completion, complete
-from leaseq.commands.encoding import Argument, Command, milliseconds, pack, whole
+from leaseq.commands.encoding import Argument, Command, durably, milliseconds, pack, whole
 from leaseq.commands.inspections import inspect, list_items, stats
 from leaseq.commands.leases import (
     Extra,
@@ -57,6 +57,7 @@ __all__ = [
     "configure",
     "deep_clean",
     "delete",
+    "durably",
     "extend",
     "inspect",
     "lease",

@@ -7,6 +7,7 @@ import hiredis
 from redis.exceptions import InvalidResponse
 
 from leaseq._scripts import Script
+from leaseq.durability import Confirmed, Durability, checked
 from leaseq.durations import Duration, Time, seconds, since_1970
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.item import Item, LeasedItemBase
@@ -47,6 +48,8 @@ class Command(NamedTuple, Generic[T]):
     """The bytes of `evalsha`, if they are there already."""
     registers: bool = False
     """True if the queue is to be registered after it: it adds or leases (LQ-REGISTRY-2)."""
+    durable: Durability | None = None
+    """The wait of the server behind it; then it returns a `Confirmed`."""
 
     def unreadable(self, error: Exception) -> Exception:
         """Return the error for a reply that `parse` could not read: InvalidResponse of redis-py."""
@@ -76,6 +79,12 @@ def command(
     """Return a call on one queue; `more_keys` come behind the keys that the script always takes."""
     vector = keys.vectors.get(script.name) or keys.vector(script)
     return Command(script, (*vector, *more_keys), tuple(arguments), parse, undo, None, registers)
+
+
+def durably(call: Command[T], durable: Durability) -> Command[Confirmed[T]]:
+    """Return the call with a wait behind it. Raises BadTypeError."""
+    waiting: Any = call._replace(durable=checked(durable))
+    return cast("Command[Confirmed[T]]", waiting)
 
 
 def for_one(

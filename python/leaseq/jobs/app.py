@@ -27,7 +27,8 @@ class App(app.App):
     `server` is a URL or a redis-py client as for WorkQueue, None: $REDIS_URL; with a client, only the methods of its
     kind (sync or async) work. All queues are in one `group`. Jobs without another queue go to the queue that
     `queue` names. Arguments and results are encoded as JSON, with `format="msgpack"` as MessagePack, or by a `serializer`. No
-    connection is opened before the first call.
+    connection is opened before the first call. With `durable` (leaseq.Replicas or leaseq.Disk) an enqueue returns once that many
+    replicas or disks have the job, or raises NotDurableError, whose `answer` is the handle.
 
     Attributes:
         program: what its workers run.

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from leaseq.durability import Durability, checked
 from leaseq.errors import BadArgumentError
 from leaseq.jobs.definition import Definition
 from leaseq.jobs.options import Options
@@ -23,9 +24,17 @@ class Settings:
         functions: by name.
         receivers: of signals.
         headers: functions that give headers to each call that is enqueued.
+        durable: what an enqueue waits for.
     """
 
-    def __init__(self, group: str, queue: str, form: Format, serializer: Serializer | None) -> None:
+    def __init__(
+        self,
+        group: str,
+        queue: str,
+        form: Format,
+        serializer: Serializer | None,
+        durable: Durability | None = None,
+    ) -> None:
         QueueKeys(queue, group)
         self.group = group
         self.defaults = Options(queue=queue)
@@ -35,6 +44,7 @@ class Settings:
         self.functions: dict[str, Definition] = {}
         self.receivers = Receivers()
         self.headers: list[Callable[[Any], Any]] = []
+        self.durable = None if durable is None else checked(durable)
 
     def define(self, name: str, function: Callable[..., Any], options: Options) -> Definition:
         """Add a function. Raises BadArgumentError if there is one with this name."""

@@ -113,6 +113,10 @@ COMMANDS: Final = {
         "BGREWRITEAOF": "docs/test_restarts.py::test_doctor_finds_a_log_that_the_next_restart_cannot_read",
         "REDIS_URL=redis://shop:PASSWORD@redis.internal/0": f"{PASTED}the_worker_of_the_unit",
     },
+    "docs/durability.md": {
+        "appendfsync everysec": f"{PASTED}the_settings_of_operations",
+        "appendfsync always": f"{PASTED}the_settings_of_operations",
+    },
     "docs/doctor.md": {
         "appendfsync no": "operations/test_doctor.py::test_persistence",
         "min-replicas-to-write 0": "operations/test_doctor.py::test_replicas",

@@ -8,6 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, ove
 
 from leaseq._sync.queue import WorkQueue
 from leaseq.callables import refuse_generators
+from leaseq.durability import Durability
 from leaseq.durations import Duration, seconds_of
 from leaseq.errors import BadArgumentError
 from leaseq.jobs._sync.chain import Chain
@@ -54,8 +55,9 @@ class App:
         queue: str = "default",
         format: Format = "json",  # noqa: A002
         serializer: Serializer | None = None,
+        durable: Durability | None = None,
     ) -> None:
-        self.program = Program(Clients(server, Settings(group, queue, format, serializer)))
+        self.program = Program(Clients(server, Settings(group, queue, format, serializer, durable)))
 
     @classmethod
     def of_program(cls, program: Program) -> Self:

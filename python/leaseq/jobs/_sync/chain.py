@@ -10,7 +10,7 @@ import msgspec
 
 from leaseq._sync import concurrency
 from leaseq.durations import Duration, seconds
-from leaseq.errors import BadTypeError
+from leaseq.errors import BadTypeError, NotDurableError
 from leaseq.item import derived_id
 from leaseq.jobs import info
 from leaseq.jobs._aio.chain import Chain as AsyncChain
@@ -56,7 +56,11 @@ class Chain(Generic[T]):
         Raises the errors of `JobFunction.enqueue`.
         """
         call = self._call()
-        [(_, added)] = self._clients.sync.enqueue_many([call])
+        try:
+            [(_, added)] = self._clients.sync.enqueue_many([call])
+        except NotDurableError as error:
+            error.answer = self._handle(call, added=bool(error.answers[0]))
+            raise
         return self._handle(call, added)
 
     def _call(self) -> Call[Any]:

@@ -104,7 +104,16 @@ class Enqueuer(Generic[P, T]):
         item = call.item(client.settings)
         if options.needs_server_time:
             of_item = options.counted_from(client.store.now(options.queue))
-        created = queue.executor.run(commands.add_one(queue.keys, item, of_item))
+        command, durable, shortfall = (
+            commands.add_one(queue.keys, item, of_item),
+            client.settings.durable,
+            None,
+        )
+        if durable is None:
+            created = queue.executor.run(command)
+        else:
+            confirmed = queue.executor.run(commands.durably(command, durable))
+            created, shortfall = confirmed.answer, confirmed.shortfall
         if created < 0:
             raise commands.queue_full(queue.name, [None])
         if created and options.id is not None:
@@ -113,7 +122,11 @@ class Enqueuer(Generic[P, T]):
             client.settings.receivers.call(call.event(item))
         if client.after is not None:
             client.after()
-        return Handle(self._clients, item.id, options.queue, call.convert, created > 0)
+        handle: Handle[T] = Handle(self._clients, item.id, options.queue, call.convert, created > 0)
+        if shortfall is not None:
+            shortfall.answer = handle
+            raise shortfall
+        return handle
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"

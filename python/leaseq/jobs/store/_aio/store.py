@@ -10,10 +10,11 @@ import redis
 
 from leaseq import commands, errors, flows
 from leaseq._aio import concurrency
-from leaseq._aio.queue import WorkQueue
+from leaseq._aio.queue import WorkQueue, add_durably
 from leaseq._aio.server_handle import ServerHandle
 from leaseq.commands import Argument
 from leaseq.commands.additions import Options
+from leaseq.durability import Durability
 from leaseq.errors import LeaseqError
 from leaseq.item import Item
 from leaseq.jobs import envelope, job_state
@@ -59,7 +60,9 @@ class Store:
         """The server's time, in seconds since 1970."""
         return (await self.queue(name).stats()).now
 
-    async def add(self, name: str, entries: Sequence[tuple[Item, Options]]) -> list[bool]:
+    async def add(
+        self, name: str, entries: Sequence[tuple[Item, Options]], durable: Durability | None = None
+    ) -> list[bool]:
         """Add items, each with its options; returns an answer for each, in order. See `WorkQueue.add_items`."""
         queue = self.queue(name)
         answers: list[bool] = []
@@ -67,7 +70,7 @@ class Store:
         try:
             for chunk in flows.chunks(entries, lambda entry: flows.data_size(entry[0])):
                 in_doubt = len(chunk)
-                added = await queue.executor.run(commands.add_each(queue.keys, chunk))
+                added = await add_durably(queue, commands.add_each(queue.keys, chunk), durable)
                 answers += commands.all_in(queue.name, added)
         except LeaseqError as error:
             error.answers, error.in_doubt = [*answers, *error.answers], in_doubt

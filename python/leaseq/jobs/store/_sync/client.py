@@ -81,7 +81,7 @@ class JobClient:
             now = self.store.now(queue) if needs_server_time else None
             entries = [(items[number], calls[number].options.counted_from(now)) for number in numbers]
             try:
-                answers = self.store.add(queue, entries)
+                answers = self.store.add(queue, entries, self.settings.durable)
             except LeaseqError as error:
                 error.answers = _by_call(
                     {number: added for number, (_, added) in found.items()}, numbers, error.answers
