@@ -40,7 +40,7 @@ type WorkerInfo struct {
 	Started time.Time
 	// Stopping is true once it leases no more.
 	Stopping bool
-	// Quiet is true while it leases nothing because somebody wishes so: see [Client.QuietWorker].
+	// Quiet is true while it leases nothing because a program wishes so: see [Client.QuietWorker].
 	Quiet bool
 	// Concurrency is how many items it works on at a time at most.
 	Concurrency int
@@ -92,7 +92,7 @@ type presence struct {
 	router *router
 	report workerReport
 	status func() workerStatus
-	// steer is called behind each report with what somebody wishes the worker to do.
+	// steer is called behind each report with what a program wishes the worker to do.
 	steer func(wish string)
 	now   chan struct{}
 	stop  chan struct{}
@@ -117,7 +117,7 @@ func (p *presence) key() string { return workerKey(p.id) }
 
 func workerKey(id string) string { return "leaseq:worker:" + id }
 
-// wishKey is where somebody says what the worker is to do.
+// wishKey is where a program says what the worker is to do.
 func wishKey(id string) string { return workerKey(id) + "/wish" }
 
 func (p *presence) begin() {

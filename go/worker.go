@@ -188,7 +188,7 @@ func (w *Worker) stop(grace time.Duration) {
 	}
 }
 
-// steer does what somebody wishes, who steers this worker from elsewhere (LQ-WORKER-6).
+// steer does what a program wishes that steers this worker from elsewhere (LQ-WORKER-6).
 func (w *Worker) steer(wish string) {
 	if wish == "stop" {
 		if w.stopping.Err() == nil {

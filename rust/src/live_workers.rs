@@ -31,7 +31,7 @@ pub struct WorkerInfo {
     pub started: SystemTime,
     /// True once it leases no more.
     pub stopping: bool,
-    /// True while it leases nothing because somebody wishes so: see [`Client::quiet_worker`].
+    /// True while it leases nothing because a program wishes so: see [`Client::quiet_worker`].
     pub quiet: bool,
     /// How many items it works on at a time at most.
     pub concurrency: u64,

@@ -96,7 +96,7 @@ pub(crate) fn key_of(id: &str) -> String {
     format!("leaseq:worker:{id}")
 }
 
-/// The key of what somebody wishes a worker to do.
+/// The key of what a program wishes a worker to do.
 pub(crate) fn wish_key_of(id: &str) -> String {
     format!("{}/wish", key_of(id))
 }
@@ -118,7 +118,7 @@ impl Reporting {
                 () = ended.cancelled() => break,
             };
             if sent.unwrap_or(false) {
-                continue; // somebody steered it
+                continue; // a program steered it
             }
             tokio::select! {
                 () = sleep(INTERVAL) => {}

@@ -114,7 +114,7 @@ impl Shared {
         self.leasing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Does what somebody wishes, who steers this worker from elsewhere, and returns whether that is new (LQ-WORKER-6).
+    /// Does what a program wishes that steers this worker from elsewhere, and returns whether that is new (LQ-WORKER-6).
     pub(crate) fn steer(&self, wish: &str) -> bool {
         if self.stopping.is_cancelled() {
             return false;

@@ -40,7 +40,7 @@ export interface WorkerInfo {
   readonly started: number;
   /** Whether it has stopped leasing. */
   readonly stopping: boolean;
-  /** Whether it leases nothing because somebody wishes so: see `Client.quietWorker`. */
+  /** Whether it leases nothing because a program wishes so: see `Client.quietWorker`. */
   readonly quiet: boolean;
   /** How many items it works on at a time at most. */
   readonly concurrency: number;
@@ -185,7 +185,7 @@ function workerKey(id: string): string {
   return `leaseq:worker:${id}`;
 }
 
-/** The key of what somebody wishes a worker to do. */
+/** The key of what a program wishes a worker to do. */
 function wishKey(id: string): string {
   return `${workerKey(id)}/wish`;
 }

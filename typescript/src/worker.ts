@@ -146,7 +146,7 @@ export class Worker {
     if (isFirst) this.#presence?.reportNow();
   }
 
-  /** Does what somebody wishes, who steers this worker from elsewhere (LQ-WORKER-6). */
+  /** Does what a program wishes that steers this worker from elsewhere (LQ-WORKER-6). */
   #steer(wish: string): void {
     const isQuiet = this.#leasing.signal.aborted;
     if (this.#stopping.signal.aborted) return;

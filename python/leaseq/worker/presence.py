@@ -74,7 +74,7 @@ class WorkerInfo:
         held: the number of items that it holds.
         queues: the queues that it leases from: pairs of group and name.
         items: the items that it holds, 100 at most.
-        quiet: true while it leases nothing because somebody wishes so.
+        quiet: true while it leases nothing because a program wishes so.
     """
 
     id: str
@@ -114,7 +114,7 @@ def key(worker_id: str) -> str:
 
 
 def wish_key(worker_id: str) -> str:
-    """Return the key of what somebody wishes a worker to do."""
+    """Return the key of what a program wishes a worker to do."""
     return f"leaseq:worker:{worker_id}/wish"
 
 

@@ -16,7 +16,8 @@ from leaseq import Item, jobs
 
 PACKAGE = str(Path(leaseq.__file__).parent)
 GENERATED = "commands/codecs.py"  # generated from the manifest
-REPORT = ("worker/_aio/worker_loop.py WorkerLoop._status", "worker/presence.py encode")  # at its own times
+LOOP = "worker/_aio/worker_loop.py WorkerLoop."
+REPORT = (LOOP + "_status", LOOP + "_steer", "worker/presence.py encode")  # at its own times
 BY_CHANCE = "_aio/pool.py Pool._close_unused"  # if two connections were idle
 COMPREHENSIONS = ("<listcomp>", "<dictcomp>", "<setcomp>")  # separate functions until Python 3.12
 

@@ -388,7 +388,7 @@ class WorkerLoop:
             self._wake_event.set()
 
     def _steer(self, wish: bytes | None) -> None:
-        """Do what somebody wishes, who steers this worker from elsewhere (LQ-WORKER-6)."""
+        """Do what a program wishes that steers this worker from elsewhere (LQ-WORKER-6)."""
         if wish == b"stop" and not self.stopping:
             logger.info("worker %s stops by a wish on the server", self._name)
             self.stop()

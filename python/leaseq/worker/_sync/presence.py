@@ -35,7 +35,7 @@ class PresenceReporter(SideLoop):
             client: the connection to the server.
             worker_id: the worker's name.
             status: called with two times by the server's clock: when the worker started, and now.
-            steer: called behind each announcement with what somebody wishes the worker to do, or None.
+            steer: called behind each announcement with what a program wishes the worker to do, or None.
         """
         super().__init__()
         self._id = worker_id
