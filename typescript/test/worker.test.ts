@@ -170,7 +170,7 @@ describe("a live worker", { concurrency: false }, () => {
     assert.match(id, /^[A-Za-z0-9_.:-]{1,200}$/);
     const { started, reported, items, host: _host, client: name, ...rest } = report;
     const fixed = { version: 1, pid: process.pid, concurrency: 3, queues: ["shop:orders"] };
-    assert.deepEqual(rest, { ...fixed, stopping: true, completed: 0, held: 1 });
+    assert.deepEqual(rest, { ...fixed, stopping: true, quiet: false, completed: 0, held: 1 });
     assert.ok(Number(reported) >= Number(started), `reported ${reported}, started ${started}`);
     assert.match(String(name), /^leaseq .*\d/);
     const [item] = items as WorkerInfo["items"];
@@ -241,6 +241,7 @@ describe("a live worker", { concurrency: false }, () => {
       client: "c 1",
       started: 1_795_227_027_266,
       stopping: false,
+      quiet: false,
       concurrency: 2,
       completed: 7,
       queues: ["g:n"],

@@ -195,6 +195,17 @@ class TestQueues:
         records = {each["queue"]: each for each in call.yes("queues", "--json").records}
         assert (records["mails"]["group"], records["orders"]["ready"]) == ("shop", 2)
 
+    def test_the_largest_are_looked_for_among_all(self, call: Calls, url: str) -> None:
+        for number, name in enumerate("abcd"):
+            with leaseq.WorkQueue(name, url) as queue:
+                queue.add_items(leaseq.Item(b"") for _ in range(number + 1))
+                if number:
+                    queue.dead_letter_items(queue.lease_items(number, 60))
+        for order in ("ready", "dead", "items"):
+            records = call.yes("queues", "--json", "--sort", order, "--limit", "2").records
+            assert records[0]["queue"] == ("a" if order == "ready" else "d"), order
+        assert [each["queue"] for each in call.yes("queues", "--json", "--limit", "2").records] == ["a", "b"]
+
 
 class TestInspection:
     def test_peek(self, call: Calls, queue: leaseq.WorkQueue) -> None:

@@ -6,9 +6,10 @@ import base64
 import json
 import os
 import pty
+import struct
 import subprocess
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from support.cli_runner import COMMAND, Calls
@@ -20,6 +21,8 @@ from leaseq.cli import add_input
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    import redis
 
 
 @pytest.fixture
@@ -425,6 +428,19 @@ class TestExpire:
             {"id": "b", "expired": False},
             {"id": "c", "expired": False},
         ]
+
+    def test_all_spares_leases_that_come_later(
+        self, call: Calls, queue: leaseq.WorkQueue, redis_client: redis.Redis
+    ) -> None:
+        """Else it would end the new lease of what it has just released, again and again."""
+        queue.add_items([leaseq.Item(b"data", id="a"), leaseq.Item(b"data", id="b")])
+        queue.lease_items(2, 3600)
+        record = cast("bytes", redis_client.hget("leaseq:{q}:q:meta", "b"))
+        version, options, attempt, token, created = struct.unpack("<BBIdd", record)
+        later = struct.pack("<BBIdd", version, options, attempt, token + 3_600_000_000, created)
+        redis_client.hset("leaseq:{q}:q:meta", "b", later)
+        assert call.yes("expire", "q", "--all").out == "1 expired\n"
+        assert [info.state for info in queue.inspect_items(["a", "b"])] == ["ready", "leased"]
 
     def test_all_of_many(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         queue.add_items(leaseq.Item(b"data", id=f"{n}") for n in range(600))

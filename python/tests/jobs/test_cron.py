@@ -174,6 +174,19 @@ def test_missed_slots(flavour: JobAppFlavour, missed: Any, late_by: int, expecte
     assert schedule.turn(slot - HOUR - 1, now, paused=True)[:2] == ([], now)
 
 
+def test_a_turn_without_a_slot_keeps_the_last_one(flavour: JobAppFlavour, redis_client: redis.Redis) -> None:
+    @flavour.app.every(AGE, name="s")
+    def s() -> None: ...
+
+    before = ScheduleState(until=AGE * 1000 + 1, last=AGE * 1000)
+    flavour.app.queue("default.cron").add_item(schedule_state.item("s", before), max_attempts=0)
+    flavour.run(scheduler(flavour)(taken(flavour)))
+    after = state(redis_client)
+    assert slots(flavour) == []
+    assert after.until > before.until
+    assert after.last == before.last
+
+
 def test_a_clock_that_went_back_gives_no_slot_twice(flavour: JobAppFlavour) -> None:
     @flavour.app.every(60, missed="all", name="s")
     def s() -> None: ...

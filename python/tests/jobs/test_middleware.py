@@ -347,6 +347,28 @@ def test_an_awaitable_that_a_def_returns_is_awaited_in_it_again(
     assert notes.read() == ["awaited"]
 
 
+def test_an_awaitable_that_a_def_returns_has_what_is_left_of_the_time(flavour: JobAppFlavour) -> None:
+    @flavour.app.middleware
+    @contextlib.contextmanager
+    def watch(_: Context) -> Iterator[None]:
+        yield
+
+    async def wait() -> None:
+        await asyncio.sleep(1.5)
+
+    @flavour.app.job(name="f", retries=0, timeout=2)
+    def f() -> Any:
+        ends = time.monotonic() + 1
+        while time.monotonic() < ends:
+            time.sleep(0.01)
+        return wait()
+
+    job = f.enqueue()
+    flavour.burst()
+    with pytest.raises(JobFailed, match="JobTimeout"):
+        job.result(timeout=0)
+
+
 def test_a_manager_for_both_is_awaited_in_the_loop_alone(flavour: JobAppFlavour, notes: Notes) -> None:
     @flavour.app.middleware
     class Both:

@@ -99,6 +99,26 @@ def test_the_last_attempt_has_failed_and_is_not_retried(flavour: JobAppFlavour, 
     assert isinstance(seen[-1].error, Retry)
 
 
+def test_a_job_that_goes_back_because_its_worker_stops_is_not_retried(
+    flavour: JobAppFlavour, seen: list[JobEvent]
+) -> None:
+    started = threading.Event()
+
+    @flavour.app.job(name="f")
+    async def f(ctx: Context) -> None:
+        if ctx.attempt == 1 and not started.is_set():
+            started.set()
+            await asyncio.Event().wait()
+
+    job = flavour(f, "enqueue")
+    with flavour.working(grace_secs=0) as working:
+        assert started.wait(TIMEOUT_SECS)
+        working.stop()
+        working.ended()
+    assert flavour(job, "status") == "ready"
+    assert signals(seen) == ["enqueued", "started"]
+
+
 def test_a_job_that_cannot_run_has_failed(flavour: JobAppFlavour, url: str, seen: list[JobEvent]) -> None:
     @flavour.app.job(name="f")
     def f(number: int) -> None: ...

@@ -226,3 +226,20 @@ def add_until_it_works(queue: leaseq.WorkQueue, ids: list[str]) -> int:
                             break
                 threading.Event().wait(0.05)
     return failures
+
+
+def test_a_sentinel_that_sees_too_few_others_is_not_believed(
+    flavour: ClientFlavour, sentinel: SentinelSet
+) -> None:
+    """LQ-CLIENT-27: each of three sees two others."""
+    kind: Any = (redis.sentinel if flavour.name == "sync" else redis.asyncio.sentinel).Sentinel
+    for others, is_believed in ((2, True), (3, False)):
+        asked = kind(sentinel.sentinels, min_other_sentinels=others, socket_timeout=SAFE)
+        for each in asked.sentinels:
+            flavour.own(each)
+        queue: Any = flavour.queue("q", flavour.own(asked.master_for(sentinel.service)))
+        if is_believed:
+            assert queue.stats().ready == 0
+        else:
+            with pytest.raises(leaseq.UnavailableError, match="nothing was sent"):
+                queue.stats()

@@ -64,3 +64,22 @@ def test_each_hook_sees_how_the_handler_ended_whatever_another_one_does(fails: s
     assert outermost[:2] == ["a started", "a in"]
     assert len(outermost) == 3
     assert outermost[2].startswith("a out")
+
+
+@pytest.mark.parametrize(
+    "event", ["leased", "started", "ended", "completed", "released", "dead_lettered", "lost", "server_back"]
+)
+def test_a_hook_that_fails_keeps_no_other_from_an_event(event: str) -> None:
+    called: list[str] = []
+
+    def noted(name: str, *, fails: bool) -> Any:
+        def call(*_: object) -> None:
+            called.append(name)
+            if fails:
+                raise RuntimeError("hook")
+
+        return type(name, (Hooks,), {event: staticmethod(call)})()
+
+    hooks = SafeHooks([noted("a", fails=True), noted("b", fails=True), noted("c", fails=False)])
+    hooks.emit(event, ITEM)
+    assert called == ["a", "b", "c"]

@@ -601,6 +601,27 @@ def test_several_queues(flavour: ClientFlavour, url: str) -> None:
     assert BackgroundWorker(flavour, fair, lambda _: None, burst=True).result() == 3
 
 
+@pytest.mark.parametrize("fair", [False, True])
+def test_a_queue_that_is_never_empty_keeps_a_fair_worker_from_no_other(
+    flavour: ClientFlavour, url: str, *, fair: bool
+) -> None:
+    busy, rare = (flavour.queue(name, url, group="g") for name in ("busy", "rare"))
+    busy.add_items(Item(b"") for _ in range(200))
+    rare.add_item(Item(b""))
+    order: list[str] = []
+    queues = flavour.queues([busy, rare], fair=fair)
+    work = BackgroundWorker(
+        flavour,
+        queues,
+        lambda item: order.append(item.queue.name),
+        burst=True,
+        concurrency=1,
+        at_most_once=True,
+    )
+    assert work.result() == 201
+    assert (order.index("rare") < 200) == fair, order.index("rare")
+
+
 def test_hooks_are_told_everything_and_cannot_do_harm(queue: Any, flavour: ClientFlavour) -> None:
     queue.add_items([Item(b"", id="good"), Item(b"", id="bad")])
 
