@@ -42,6 +42,7 @@ ELSEWHERE = {
     "leave_off",
     "finish",
     "live_workers",
+    "steer",
     "pipeline",
 }
 """Methods that call no script, or whose calls are made by something else: a heartbeat, a worker, the user's pipeline."""

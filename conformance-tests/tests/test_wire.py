@@ -142,7 +142,7 @@ def test_every_operation_and_capability_has_a_case() -> None:
     assert [name for name in SCRIPTS if f"'script': '{name}'" not in bodies] == []
     calls = {step["call"] for case in cases() for step in case.body["steps"] if "call" in step}
     # no scripts: scenarios show what they do
-    scriptless = {"work", "handed_out", "end_handlers", "leave_off", "finish", "live_workers"}
+    scriptless = {"work", "handed_out", "end_handlers", "leave_off", "finish", "live_workers", "steer"}
     of_jobs = {"enqueue", "job", "job_result", "cancel_job"}  # the suite `jobs` has them
     assert set(SCHEMA["$defs"]["methods"]) - calls == scriptless | of_jobs
     named_ones = {capability for case in cases() for capability in case.capabilities}

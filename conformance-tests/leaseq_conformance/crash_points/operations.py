@@ -148,7 +148,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "promote": Operation(
         ("promote", {"ids": ["a"]}),
         ("core", "promote", "schedule"),
-        (("add", {"items": [{"id": "a", "data": "data a", "delay_ms": A_MINUTE}]}),),
+        (_add("a", delay_ms=A_MINUTE),),
     ),
     "revive": Operation(("revive", {"ids": ["a"]}), ("core", "dead_letters"), DEAD),
     "purge": Operation(("purge", {"ids": ["a"]}), ("core", "dead_letters"), DEAD),
