@@ -11,6 +11,7 @@ from leaseq.cli import confirmation, output
 from leaseq.cli.audit import audited
 from leaseq.cli.exit_codes import ErrorHandlingGroup
 from leaseq.cli.params import duration
+from leaseq.cli.patterns import on_queues
 from leaseq.cli.server import on_queue, stats_of
 
 Function = Callable[..., Any]
@@ -79,7 +80,7 @@ which_to_purge = _which(
 
 
 @dead.command()
-@on_queue
+@on_queues
 @which_to_revive
 @output.as_json
 @audited
@@ -90,6 +91,7 @@ def revive(*, queue: WorkQueue, **chosen: Any) -> int:
     Examples:
       leaseq dead revive orders order-1 order-2
       leaseq dead revive orders --matching "timeout: bank"
+      leaseq dead revive "mail-*" --all --dry-run
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     if not chosen["ids"]:
         stats_of(queue)
@@ -97,7 +99,7 @@ def revive(*, queue: WorkQueue, **chosen: Any) -> int:
 
 
 @dead.command()
-@on_queue
+@on_queues
 @which_to_purge
 @confirmation.yes
 @output.as_json

@@ -6,19 +6,23 @@ from leaseq import WorkQueue, formatting
 from leaseq.cli import output
 from leaseq.cli.audit import audited
 from leaseq.cli.exit_codes import ExitCode
+from leaseq.cli.patterns import on_queues
 from leaseq.cli.server import on_queue, stats_of
 
 
 @click.command()
-@on_queue
+@on_queues
 @output.as_json
 @audited
 def pause(*, queue: WorkQueue, as_json: bool) -> None:
     """Stop leasing from QUEUE, for all workers, until `leaseq resume`. Items that are leased already are finished.
 
+    QUEUE may be a pattern, such as "mail-*": then it is done to each queue that matches, in all groups or in --group.
+
     \b
-    Example:
+    Examples:
       leaseq pause orders
+      leaseq pause "*" --group shop
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     stats_of(queue)
     queue.pause()
@@ -26,7 +30,7 @@ def pause(*, queue: WorkQueue, as_json: bool) -> None:
 
 
 @click.command()
-@on_queue
+@on_queues
 @output.as_json
 @audited
 def resume(*, queue: WorkQueue, as_json: bool) -> None:
@@ -49,7 +53,7 @@ def _report(queue: WorkQueue, *, paused: bool, as_json: bool) -> None:
 
 
 @click.command(short_help="Set limits of QUEUE for all its clients.")
-@on_queue
+@on_queues
 @click.option("--max-data", type=click.IntRange(1, 536870912), help="Bytes of data that an item may have.")
 @click.option(
     "--max-items", type=click.IntRange(0, 4294967295), help="Items held, not counting dead ones; 0: no limit."

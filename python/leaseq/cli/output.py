@@ -1,8 +1,9 @@
 """The output of commands: tables and lines for people, JSON for programs."""
 
+import contextlib
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -16,6 +17,8 @@ from leaseq.cli.exit_codes import CommandError, ExitCode
 from leaseq.formatting import plain
 
 T = TypeVar("T")
+
+_ABOUT = "leaseq.cli.output.about"
 
 COLUMN_GAP = 3
 """Spaces between two columns of a table."""
@@ -31,14 +34,29 @@ def _as_dict(value: Any) -> dict[str, Any]:
     return dataclasses.asdict(value)
 
 
+@contextlib.contextmanager
+def about(queue: str, group: str) -> Iterator[None]:
+    """Print JSON as records that name the queue: the command runs on several."""
+    meta = click.get_current_context().meta
+    meta[_ABOUT] = {"queue": queue, "group": group}
+    try:
+        yield
+    finally:
+        del meta[_ABOUT]
+
+
 def document(value: Any) -> None:
     """Print one JSON document."""
-    click.echo(json.dumps(value, indent=2))
+    if _ABOUT in click.get_current_context().meta:
+        record(value)
+    else:
+        click.echo(json.dumps(value, indent=2))
 
 
 def record(value: Any) -> None:
     """Print one JSON line, at once, so that a reader has it while the command goes on."""
-    click.echo(json.dumps(value))
+    queue = click.get_current_context().meta.get(_ABOUT)
+    click.echo(json.dumps(value if queue is None else queue | value))
 
 
 def line(text: str) -> None:

@@ -11,6 +11,7 @@ from leaseq._sync.pages import remove_listed
 from leaseq.cli import audit, confirmation, output
 from leaseq.cli.audit import audited
 from leaseq.cli.exit_codes import ExitCode
+from leaseq.cli.patterns import on_queues
 from leaseq.cli.server import on_queue, stats_of
 from leaseq.item import lease_ref
 from leaseq.results import STATES
@@ -58,7 +59,7 @@ def remove(*, queue: WorkQueue, ids: tuple[str, ...], as_json: bool) -> int:
 
 
 @click.command(short_help="End current leases of QUEUE now.")
-@on_queue
+@on_queues
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All leases that are current now.")
 @click.option(
@@ -107,7 +108,7 @@ def _release(queue: WorkQueue, infos: Iterable[ItemInfo], **options: Any) -> lis
 
 
 @click.command()
-@on_queue
+@on_queues
 @click.option(
     "--state", "states", type=click.Choice(STATES), multiple=True, help="Only these. [default: all four]"
 )
