@@ -43,6 +43,7 @@ PAGES = (
     "/change?action=pause&queue=orders",
     "/change?action=configure&queue=orders",
     "/change?action=purge&queue=orders&id=o-0",
+    "/change?action=edit&queue=orders&id=o-0",
     f"/change?action=revive&queue=orders&error={ERROR}",
     "/nothing",
 )
@@ -178,11 +179,51 @@ def test_two_people_at_once(site: str, page: Page, chromium: Browser, orders: le
         each.goto(f"{site}/dead?queue=orders")
         each.get_by_role("link", name="Purge all").click()
     page.get_by_role("button", name="Purge").click()
-    expect(page.get_by_role("status")).to_have_text("2 items deleted.")
+    expect(page.get_by_role("status")).to_contain_text("2 dead letters go at ")
     other.get_by_role("button", name="Purge").click()
-    expect(other.get_by_role("status")).to_have_text("0 items deleted.")
-    assert orders.stats().dead == 0
+    expect(other.get_by_role("status")).to_contain_text("No dead letter that was shown is left.")
+    other.goto(f"{site}/dead?queue=orders")
+    other.get_by_role("link", name="Undo").click()
+    other.get_by_role("button", name="Undo").click()
+    expect(other.get_by_role("status")).to_have_text("Undone. The 2 dead letters stay.")
+    page.goto(f"{site}/dead?queue=orders")
+    expect(page.locator("#live")).to_contain_text("Purge all")
+    assert orders.stats().dead == 2
     context.close()
+
+
+def test_a_purge_is_undone(site: str, page: Page, orders: leaseq.WorkQueue) -> None:
+    page.goto(f"{site}/item?queue=orders&id=o-0")
+    page.get_by_role("link", name="Purge").click()
+    page.get_by_role("button", name="Purge").click()
+    page.get_by_role("link", name="To the item").click()
+    expect(page.locator("#live")).to_contain_text("1 dead letter goes at")
+    page.get_by_role("link", name="Undo").click()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("status")).to_have_text("Undone. The dead letter stays.")
+    assert orders.inspect("o-0").state == "dead"
+
+
+def test_requeue_with_edited_data(site: str, page: Page, orders: leaseq.WorkQueue) -> None:
+    page.goto(f"{site}/item?queue=orders&id=o-0")
+    page.get_by_role("link", name="Requeue with edited data").click()
+    area = page.get_by_role("textbox", name="data")
+    expect(area).to_have_value('{"books": 2}')
+    area.fill('{\n"books": 3\n}')
+    page.get_by_role("button", name="Requeue").click()
+    expect(page.get_by_role("status")).to_contain_text("Added as item ")
+    page.get_by_role("link", name="To the new item").click()
+    expect(page.locator("#live")).to_contain_text('"books": 3')
+    expect(page.locator("#live")).to_contain_text("ready")
+
+
+def test_run_a_delayed_item_now(site: str, page: Page, orders: leaseq.WorkQueue) -> None:
+    orders.add_item(leaseq.Item(b"", id="later"), delay=600)
+    page.goto(f"{site}/item?queue=orders&id=later")
+    page.get_by_role("link", name="Run now").click()
+    page.get_by_role("button", name="Promote").click()
+    expect(page.get_by_role("status")).to_have_text("The item is ready now.")
+    assert orders.inspect("later").state == "ready"
 
 
 def test_all_by_keyboard(site: str, page: Page) -> None:

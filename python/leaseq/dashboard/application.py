@@ -34,8 +34,8 @@ from leaseq.dashboard.source import Server, Source
 Page = Callable[[Site, Visit], Response]
 Login = Callable[[ASGIApp], ASGIApp]
 
-MAX_FORM_BYTES: Final = 65536
-"""Bytes of a form. A longer one is refused."""
+MAX_FORM_BYTES: Final = 262_144
+"""Bytes of a form: of data that are edited each byte may be three. A longer form is refused."""
 
 _PAGES: Final[dict[str, Page]] = {
     "/": overview,
@@ -63,7 +63,7 @@ class Dashboard:
         hosts: Collection[str] | None = None,
         login: Login | None = None,
     ) -> None:
-        self._site = Site(Source(server))
+        self._site = Site(Source(server), purges=allow is not read_only)
         self._allow = allow
         self._user = user
         routes: list[Mount | Route] = [
@@ -123,7 +123,8 @@ def asgi(
 
     `allow(request, action)` returns whether a request may do an action, a function or an `async def`. "read" is to see
     the pages, "data" to see the data of items, arguments, results and headers. The others change something: "revive",
-    "purge", "remove", "release", "pause", "resume", "configure", "trigger", "pause_schedule", "resume_schedule".
+    "purge" and its undo, "edit" (requeue with other data), "promote", "remove", "release", "pause", "resume", "configure",
+    "trigger", "pause_schedule", "resume_schedule", "quiet_worker", "resume_worker", "stop_worker".
     Without `allow`, every request may "read" and nothing else. So mount it
     behind the login of your application, or give `allow`.
 

@@ -1,9 +1,10 @@
 """The background reader: reads the stats of all queues in few round trips, once for all viewers."""
 
+import logging
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from leaseq import commands, registry
@@ -13,6 +14,8 @@ from leaseq.dashboard.source import Source
 from leaseq.errors import LeaseqError, UnavailableError
 from leaseq.keys import QueueKeys, RegisteredQueue
 from leaseq.results import QueueStats
+
+log = logging.getLogger("leaseq.dashboard")
 
 CALLS_PER_SEC: Final = 300
 """Calls to the server in a second, at most. More queues than that are read in turn."""
@@ -72,9 +75,11 @@ class Reader:
         error: why the server could not be read the last time, or "".
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, chore: Callable[[], None] | None = None) -> None:
+        """`chore` is called after each read."""
         self.error = ""
         self._source = source
+        self._chore = chore
         self._records: dict[RegisteredQueue, QueueRecord] = {}
         self._viewed: dict[RegisteredQueue, float] = {}
         self._viewed_at = self._registry_at = float("-inf")
@@ -140,8 +145,16 @@ class Reader:
             except LeaseqError as error:
                 self.error = str(error)
             self._has_read.set()
+            self._do_chore()
             self._wake.wait(pause)
             self._wake.clear()
+
+    def _do_chore(self) -> None:
+        try:
+            if self._chore is not None and not self.error:
+                self._chore()
+        except LeaseqError as error:
+            log.warning("planned purges wait: %s", error)
 
     def _read(self, max_calls: int) -> None:
         """Read queues: those on screen first, then others in turn. Raises the errors of leaseq."""

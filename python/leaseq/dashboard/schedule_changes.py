@@ -23,7 +23,7 @@ class ScheduleChange:
     permanent = False
 
     def __init__(self, source: Source, action: Action, queue: RegisteredQueue, name: str) -> None:
-        self.action = action
+        self.action = self.name = action
         self.queue = queue
         self._source = source
         self._name = name
