@@ -53,6 +53,7 @@ class Dashboard:
     """The dashboard as an ASGI application, to be mounted under any path.
 
     `hosts` and `login` are for a dashboard that runs alone: the names that a browser may use, and what asks for the user.
+    With `purges` it carries out planned purges that are due: for one that nobody may change things in, leave it out.
     """
 
     def __init__(
@@ -62,8 +63,10 @@ class Dashboard:
         user: UserName = name_in_scope,
         hosts: Collection[str] | None = None,
         login: Login | None = None,
+        *,
+        purges: bool = False,
     ) -> None:
-        self._site = Site(Source(server), purges=allow is not read_only)
+        self._site = Site(Source(server), purges=purges)
         self._allow = allow
         self._user = user
         routes: list[Mount | Route] = [
@@ -87,6 +90,7 @@ class Dashboard:
 
     @contextlib.asynccontextmanager
     async def _life(self, _app: Starlette) -> AsyncIterator[None]:
+        await run_in_threadpool(self._site.start)
         yield
         await run_in_threadpool(self.close)
 
@@ -124,17 +128,17 @@ def asgi(
     `allow(request, action)` returns whether a request may do an action, a function or an `async def`. "read" is to see
     the pages, "data" to see the data of items, arguments, results and headers. The others change something: "revive",
     "purge" and its undo, "edit" (requeue with other data), "promote", "remove", "release", "pause", "resume", "configure",
-    "trigger", "pause_schedule", "resume_schedule", "quiet_worker", "resume_worker", "stop_worker".
-    Without `allow`, every request may "read" and nothing else. So mount it
-    behind the login of your application, or give `allow`.
+    "trigger", "pause_schedule", "resume_schedule", "quiet_worker", "resume_worker", "stop_worker". Without `allow`, every
+    request may "read" and nothing else. So mount it behind the login of your application, or give `allow`.
 
     `user(request)` returns the name of the user for the audit log; by default the user of Starlette's
     `AuthenticationMiddleware`.
 
-    No connection is opened before the first request. `close()` of the application ends its background thread; a server
+    With `allow`, it also carries out planned purges that are due. No connection is opened before the first request, if it
+    is mounted. `close()` of the application ends its background thread; a server
     that runs it alone calls that at its end. Raises NoServerError, BadTypeError, BadArgumentError.
     """
-    return Dashboard(server, allow or read_only, user or name_in_scope)
+    return Dashboard(server, allow or read_only, user or name_in_scope, purges=allow is not None)
 
 
 async def _form(request: Request) -> dict[str, str]:

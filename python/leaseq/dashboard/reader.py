@@ -98,7 +98,7 @@ class Reader:
 
     def records(self) -> list[QueueRecord]:
         """Return all queues, sorted by name. The first call waits for the first read, for up to 10 s."""
-        self._start()
+        self.start()
         self._has_read.wait(FIRST_READ_SECS)
         return list(self._records.values())
 
@@ -128,7 +128,7 @@ class Reader:
         if self._thread is not None:
             self._thread.join()
 
-    def _start(self) -> None:
+    def start(self) -> None:
         """Start the thread, in the child of a fork again."""
         with self._guard:
             if self._pid != os.getpid() and not self._closed:

@@ -31,12 +31,18 @@ class Site:
         plans: the purges that are planned.
     """
 
-    def __init__(self, source: Source, *, purges: bool = True) -> None:
+    def __init__(self, source: Source, *, purges: bool) -> None:
         """`purges`: it carries out planned purges that are due."""
+        self._purges = purges
         self.source = source
         self.plans = PurgePlans(source)
         self.reader = Reader(source, self.plans.carry_out if purges else None)
         self.reads = SharedReads()
+
+    def start(self) -> None:
+        """Start what is to be done without a visit."""
+        if self._purges:
+            self.reader.start()
 
     def pending(self, queue: RegisteredQueue | None = None) -> Sequence[PurgePlan]:
         """Return the planned purges, of one queue or of all, read at most 2 s ago; while the server is away, the last ones."""
