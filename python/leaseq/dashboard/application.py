@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from leaseq import errors
 from leaseq.dashboard.access import Allow, UserName, Visitor, name_in_scope, read_only, visitor_of
 from leaseq.dashboard.pages.change import change
+from leaseq.dashboard.pages.cleaner import cleaner
 from leaseq.dashboard.pages.dead import dead
 from leaseq.dashboard.pages.doctor import doctor
 from leaseq.dashboard.pages.item import item
@@ -45,6 +46,7 @@ _PAGES: Final[dict[str, Page]] = {
     "/workers": workers,
     "/schedules": schedules,
     "/search": search,
+    "/cleaner": cleaner,
     "/doctor": doctor,
 }
 

@@ -69,7 +69,7 @@ class QueueRecord:
 
 
 class Reader:
-    """Reads queues in a thread that starts with the first page and ends when the dashboard is closed.
+    """Reads queues in a thread, from the first page on until the dashboard is closed.
 
     Attributes:
         error: why the server could not be read the last time, or "".
@@ -87,7 +87,7 @@ class Reader:
         self._guard = threading.Lock()
         self._wake = threading.Event()
         self._has_read = threading.Event()
-        self._closed = False
+        self._closed = self._is_visited = False
         self._thread: threading.Thread | None = None
         self._pid = 0
 
@@ -98,6 +98,9 @@ class Reader:
 
     def records(self) -> list[QueueRecord]:
         """Return all queues, sorted by name. The first call waits for the first read, for up to 10 s."""
+        if not self._is_visited:
+            self._is_visited = True
+            self._wake.set()
         self.start()
         self._has_read.wait(FIRST_READ_SECS)
         return list(self._records.values())
@@ -129,7 +132,7 @@ class Reader:
             self._thread.join()
 
     def start(self) -> None:
-        """Start the thread, in the child of a fork again."""
+        """Start the thread, in the child of a fork again. Before the first page, it only does the chore."""
         with self._guard:
             if self._pid != os.getpid() and not self._closed:
                 self._pid = os.getpid()
@@ -140,14 +143,18 @@ class Reader:
         while not self._closed:
             is_viewed = time.monotonic() - self._viewed_at <= VIEWED_SECS
             pause = LIVE_SECS if is_viewed else IDLE_SECS
-            try:
-                self._read(int(CALLS_PER_SEC * pause))
-            except LeaseqError as error:
-                self.error = str(error)
-            self._has_read.set()
+            if self._is_visited:
+                self._try_to_read(int(CALLS_PER_SEC * pause))
             self._do_chore()
             self._wake.wait(pause)
             self._wake.clear()
+
+    def _try_to_read(self, max_calls: int) -> None:
+        try:
+            self._read(max_calls)
+        except LeaseqError as error:
+            self.error = str(error)
+        self._has_read.set()
 
     def _do_chore(self) -> None:
         try:
