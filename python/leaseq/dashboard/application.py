@@ -68,7 +68,7 @@ class Dashboard:
         *,
         purges: bool = False,
     ) -> None:
-        self._site = Site(Source(server), purges=purges)
+        self.site = Site(Source(server), purges=purges)
         self._allow = allow
         self._user = user
         routes: list[Mount | Route] = [
@@ -88,11 +88,11 @@ class Dashboard:
 
     def close(self) -> None:
         """End the background reader and close the connections. A server that runs the dashboard alone does it."""
-        self._site.close()
+        self.site.close()
 
     @contextlib.asynccontextmanager
     async def _life(self, _app: Starlette) -> AsyncIterator[None]:
-        await run_in_threadpool(self._site.start)
+        await run_in_threadpool(self.site.start)
         yield
         await run_in_threadpool(self.close)
 
@@ -104,7 +104,7 @@ class Dashboard:
         form = await _form(request) if request.method == "POST" else {}
         visit = Visit(request, visitor, form)
         try:
-            return await run_in_threadpool(page, self._site, visit)
+            return await run_in_threadpool(page, self.site, visit)
         except errors.LeaseqError as error:
             status, title = _meaning(error)
             return visit.render("error", status, title=title, text=str(error))
