@@ -55,7 +55,7 @@ class Dashboard:
     """The dashboard as an ASGI application, to be mounted under any path.
 
     `hosts` and `login` are for a dashboard that runs alone: the names that a browser may use, and what asks for the user.
-    With `purges` it carries out planned purges that are due: for one that nobody may change things in, leave it out.
+    With `purges` it carries out planned purges that are due. A dashboard without changes leaves them alone.
     """
 
     def __init__(

@@ -23,10 +23,10 @@ _EVENTS: Final = {
     "leased": "the lease of attempt {attempt} ends",
     "dead": "died in attempt {attempt}",
 }
-"""What the time of an item means, by its state."""
+"""The meaning of the time of an item, by its state."""
 
 _ENDS: Final = {"result": "completed in attempt {attempt}", "failure": "died in attempt {attempt}"}
-"""What an outcome says, by its state."""
+"""The end of an item, by the state of its outcome."""
 
 
 @dataclass(frozen=True, slots=True)

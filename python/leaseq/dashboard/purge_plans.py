@@ -170,7 +170,7 @@ class PurgePlans:
             now = queue.stats().now
             for ids in chunks(plan.items):
                 chosen = [item for item in queue.inspect_items(ids) if plan.has(item)]
-                # one that is revived at this moment and dies again has not been dead for so long
+                # an item that is revived at this moment and dies again is younger
                 age = max(0.0, now - max((item.time for item in chosen), default=now) - ROUNDING_SECS)
                 done += sum(queue.purge_items([item.id for item in chosen], older_than=age))
         return done

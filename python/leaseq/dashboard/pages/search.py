@@ -16,7 +16,7 @@ SCAN_SHARED_SECS: Final = 10.0
 """Seconds for which viewers of the same search through items share its answer."""
 
 KINDS: Final = {"id": "id", "function": "function of jobs", "text": "text in dead letters"}
-"""What can be looked for."""
+"""The kinds of search, and their words."""
 
 
 def search(site: Site, visit: Visit) -> Response:
