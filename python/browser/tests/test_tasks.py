@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from functools import partial
@@ -10,13 +9,14 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 from playwright.sync_api import expect
+from support.burst_work import work_off
 from support.dashboard_site import everything
 from support.served_site import served
 from support.servers import wait_until
 
 import leaseq
 from leaseq import dashboard
-from leaseq.jobs import App, aio
+from leaseq.jobs import App
 from leaseq.worker import Worker
 from leaseq.worker.registry import live_workers
 
@@ -56,15 +56,6 @@ class Trial:
         """Print what the task took."""
         took = time.monotonic() - self._started
         print(f"{task}: {self.clicks} clicks, {took:.1f} s of waiting for the browser")  # noqa: T201 (is asked for)
-
-
-def work_off(app: App) -> None:
-    """Run the jobs that wait. In a thread: the browser's loop has this one."""
-    thread = threading.Thread(
-        target=lambda: asyncio.run(aio.App.of_program(app.program).run_worker(burst=True))
-    )
-    thread.start()
-    thread.join()
 
 
 def holds_more_than(url: str, count: int) -> bool:

@@ -117,10 +117,12 @@ class PurgePlans:
                     self._read = {}
                     return []
                 ids = list(dict.fromkeys(self._ids(plans)))
-                self._read = {each: self._read[each] for each in ids if each in self._read}
-                new = [each for each in ids if each not in self._read]
+                before = self._read
+                found = {each: before[each] for each in ids if each in before}
+                new = [each for each in ids if each not in found]
                 for at in range(0, len(new), READ_TOGETHER):
-                    self._read |= {plan.id: plan for plan in _stored(plans, new[at : at + READ_TOGETHER])}
+                    found |= {plan.id: plan for plan in _stored(plans, new[at : at + READ_TOGETHER])}
+                self._read = found
         except AccessDeniedError:
             return []
         return self.known()

@@ -144,7 +144,7 @@ class Reader:
             is_viewed = time.monotonic() - self._viewed_at <= VIEWED_SECS
             pause = LIVE_SECS if is_viewed else IDLE_SECS
             if self._is_visited:
-                self._try_to_read(int(CALLS_PER_SEC * pause))
+                self._try_to_read(int(CALLS_PER_SEC * pause) - 1)  # the chore makes a call too
             self._do_chore()
             self._wake.wait(pause)
             self._wake.clear()
