@@ -8,6 +8,9 @@ from leaseq.dashboard.access import Action
 from leaseq.dashboard.purge_plans import PurgePlan
 from leaseq.keys import RegisteredQueue
 
+Fact = tuple[str, str | float]
+"""A name, and a text or a moment."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -16,7 +19,7 @@ class Plan:
     Attributes:
         question: a sentence for the visitor.
         shown: the state that it was shown for. It comes back with the form.
-        facts: more about it, by name.
+        facts: more about it, by name; a number is a moment in seconds since 1970.
         fields: numbers to be given: name, meaning and value of each. The limits of a queue.
         areas: texts to be given: name, meaning and value of each. The data of an item.
         refusal: why it cannot be done now, or "".
@@ -24,7 +27,7 @@ class Plan:
 
     question: str
     shown: Mapping[str, str] = field(default_factory=dict)
-    facts: Sequence[tuple[str, str]] = ()
+    facts: Sequence[Fact] = ()
     fields: Sequence[tuple[str, str, str]] = ()
     areas: Sequence[tuple[str, str, str]] = ()
     refusal: str = ""

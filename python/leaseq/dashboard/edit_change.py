@@ -9,7 +9,7 @@ from leaseq import Item, WorkQueue
 from leaseq.dashboard.access import Action
 from leaseq.dashboard.change import Plan, Report
 from leaseq.dashboard.item_changes import facts_of, meanwhile_of, planned, planned_already, shown_of, unfit
-from leaseq.dashboard.purge_plans import PurgePlans
+from leaseq.dashboard.purge_plans import UNDO_SECS, PurgePlans
 from leaseq.dashboard.source import Source
 from leaseq.errors import FormatError, QueueFullError, TooLargeError
 from leaseq.formatting import duration, moment, plain, size
@@ -25,7 +25,9 @@ AREA: Final = "data"
 """The name of the field of the data."""
 
 _HEX_WIDTH: Final = 32
-_QUESTION: Final = "Add a new item with these data, and let the old one go?"
+_QUESTION: Final = (
+    f"Add a new item with these data? The old one goes in {duration(UNDO_SECS)}; until then, you can keep it."
+)
 
 
 class EditChange:
@@ -160,7 +162,7 @@ def _is_json(data: bytes) -> bool:
 
 def _kept(item: ItemInfo, stored: Stored) -> str:
     """Return what a new item has of the old one."""
-    kept = [f"priority {item.priority}", f"{len(stored.headers)} headers"]
+    kept = [f"priority {item.priority}", f"its headers: {len(stored.headers)}"]
     kept += [f"content type {stored.content_type}"] if stored.content_type else []
     kept += (
         [f"at most {stored.max_attempts or 'unlimited'} attempts"] if stored.max_attempts is not None else []

@@ -5,12 +5,12 @@ from typing import Any
 
 from leaseq.dashboard import dead_groups
 from leaseq.dashboard.access import Action
-from leaseq.dashboard.change import Plan, Report
+from leaseq.dashboard.change import Fact, Plan, Report
 from leaseq.dashboard.item_changes import planned
 from leaseq.dashboard.purge_plans import UNDO_SECS, PurgePlans
 from leaseq.dashboard.source import Source
 from leaseq.dashboard.visible_text import line
-from leaseq.formatting import duration, moment
+from leaseq.formatting import duration
 from leaseq.keys import RegisteredQueue
 
 
@@ -50,9 +50,9 @@ class GroupChange:
             if self.action == "purge"
             else f"Make {count} ready again, with 0 attempts?"
         )
-        facts = [("error", line(self._error)), ("items", str(len(items)))]
+        facts: list[Fact] = [("error", line(self._error)), ("items", str(len(items)))]
         if items:
-            facts += [("first died", moment(items[-1].time)), ("last died", moment(items[0].time))]
+            facts += [("first died", items[-1].time), ("last died", items[0].time)]
         if letters.scanned < letters.total:
             facts.append(("looked at", f"the last {letters.scanned} of {letters.total} dead letters"))
         refusal = "" if items else "No dead letter has this error now."

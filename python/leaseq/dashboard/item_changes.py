@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from leaseq import WorkQueue
 from leaseq.dashboard.access import Action
-from leaseq.dashboard.change import Plan, Report
+from leaseq.dashboard.change import Fact, Plan, Report
 from leaseq.dashboard.purge_plans import UNDO_SECS, PurgePlan, PurgePlans
 from leaseq.dashboard.source import Source
 from leaseq.dashboard.visible_text import first_line, line
@@ -163,11 +163,11 @@ def _done(answer: bool, text: str) -> Report:
     return Report(text, 1) if answer else Report("Nothing was done. The item changed at the same moment.")
 
 
-def facts_of(item: ItemInfo) -> list[tuple[str, str]]:
+def facts_of(item: ItemInfo) -> list[Fact]:
     """Return what is shown of an item before a change, by name."""
-    facts = [
+    facts: list[Fact] = [
         ("state", item.state),
-        ("added", moment(item.created)),
+        ("added", item.created),
         ("attempts", f"{item.attempt} of {item.max_attempts}" if item.max_attempts else str(item.attempt)),
     ]
     return [*facts, ("last error", line(first_line(item.error)))] if item.error else facts

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from leaseq.dashboard.access import Action
-from leaseq.dashboard.change import Plan, Report
+from leaseq.dashboard.change import Fact, Plan, Report
 from leaseq.dashboard.purge_plans import PurgePlan, PurgePlans
 from leaseq.dashboard.visible_text import line
-from leaseq.formatting import moment
 from leaseq.keys import RegisteredQueue
 
 
@@ -32,7 +31,7 @@ class UndoChange:
         found = self._find()
         if found is None:
             return Plan("Undo this purge?", refusal=_GONE)
-        facts = [("dead letters", f"{len(found.items):,}"), ("go at", moment(found.due))]
+        facts: list[Fact] = [("dead letters", f"{len(found.items):,}"), ("go at", found.due)]
         facts += [("error", line(found.error))] if found.error is not None else []
         facts += [("planned by", line(found.user))] if found.user else []
         return Plan("Undo this purge? The dead letters stay.", facts=facts)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from leaseq.dashboard.access import Action
-from leaseq.dashboard.change import Plan, Report
+from leaseq.dashboard.change import Fact, Plan, Report
 from leaseq.dashboard.source import Source
 from leaseq.formatting import duration
 from leaseq.worker.registry import WorkerInfo, live_workers, quiet_worker, resume_worker, stop_worker
@@ -48,7 +48,7 @@ class WorkerChange:
     def plan(self) -> Plan:
         """Return the worker as it reported itself last."""
         worker = self._find()
-        facts: list[tuple[str, str]] = []
+        facts: list[Fact] = []
         if worker is not None:
             facts = [("state", worker.state), ("holds", f"{worker.held} of {worker.concurrency}")]
             longest = max(worker.items, key=lambda each: each.seconds, default=None)
