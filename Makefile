@@ -303,8 +303,10 @@ docs: setup ## build the documentation into docs/_build; a warning is an error
 	$(BIN)/sphinx-build -W --keep-going -q -c docs . docs/_build
 
 .PHONY: pictures
-pictures: setup ## draw the pictures of the documentation anew: what the command line shows on a server at work
+pictures: setup ## draw the pictures of the documentation anew: the command line and the dashboard, on a server at work
+	tools/browser/fetch.sh
 	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/dashboard_pictures.py
 
 .PHONY: dist
 dist: setup typescript-build ## build and check what is published: wheels, sdists, the npm tarball, in dist/

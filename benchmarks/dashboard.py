@@ -107,7 +107,7 @@ def used(client: Any) -> tuple[float, int]:
 def measure(server: BenchServer, scene: Scene) -> dict[str, Any]:
     """Run the dashboard with viewers, and return what that cost."""
     fill(server.client, scene)
-    command = [str(PROGRAM), "dashboard", "--url", server.url, "--listen", "127.0.0.1:0"]
+    command = [str(PROGRAM), "dashboard", "--allow-actions", "--url", server.url, "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             (port,) = re.findall(r":(\d+)/", next(iter(process.stderr or ())))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+import threading
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
 from starlette.applications import Starlette
 from starlette.routing import Mount
+from support.burst_work import work_off
 from support.dashboard_site import everything
 from support.served_site import served
 
 import leaseq
 from leaseq import dashboard
 from leaseq.jobs import App
+from leaseq.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,10 +43,14 @@ PAGES = (
     "/workers",
     "/schedules",
     "/doctor",
+    "/cleaner",
     "/search?id=o-2",
+    "/search?for=function&id=shop",
+    "/search?for=text&id=books",
     "/change?action=pause&queue=orders",
     "/change?action=configure&queue=orders",
     "/change?action=purge&queue=orders&id=o-0",
+    "/change?action=edit&queue=orders&id=o-0",
     f"/change?action=revive&queue=orders&error={ERROR}",
     "/nothing",
 )
@@ -178,11 +186,129 @@ def test_two_people_at_once(site: str, page: Page, chromium: Browser, orders: le
         each.goto(f"{site}/dead?queue=orders")
         each.get_by_role("link", name="Purge all").click()
     page.get_by_role("button", name="Purge").click()
-    expect(page.get_by_role("status")).to_have_text("2 items deleted.")
+    expect(page.get_by_role("status")).to_contain_text("2 dead letters go at ")
     other.get_by_role("button", name="Purge").click()
-    expect(other.get_by_role("status")).to_have_text("0 items deleted.")
-    assert orders.stats().dead == 0
+    expect(other.get_by_role("status")).to_contain_text("No dead letter that was shown is left.")
+    other.goto(f"{site}/dead?queue=orders")
+    other.get_by_role("link", name="Undo").click()
+    other.get_by_role("button", name="Undo").click()
+    expect(other.get_by_role("status")).to_have_text("Undone. The 2 dead letters stay.")
+    page.goto(f"{site}/dead?queue=orders")
+    expect(page.locator("#live")).to_contain_text("Purge all")
+    assert orders.stats().dead == 2
     context.close()
+
+
+def test_a_purge_is_undone(site: str, page: Page, orders: leaseq.WorkQueue) -> None:
+    page.goto(f"{site}/item?queue=orders&id=o-0")
+    page.get_by_role("link", name="Purge").click()
+    page.get_by_role("button", name="Purge").click()
+    page.get_by_role("link", name="To the item").click()
+    expect(page.locator("#live")).to_contain_text("1 dead letter goes at")
+    page.get_by_role("link", name="Undo").click()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("status")).to_have_text("Undone. The dead letter stays.")
+    assert orders.inspect("o-0").state == "dead"
+
+
+def test_requeue_with_edited_data(site: str, page: Page, orders: leaseq.WorkQueue) -> None:
+    page.goto(f"{site}/item?queue=orders&id=o-0")
+    page.get_by_role("link", name="Requeue with edited data").click()
+    area = page.get_by_role("textbox", name="data")
+    expect(area).to_have_value('{"books": 2}')
+    area.fill('{\n"books": 3\n}')
+    page.get_by_role("button", name="Requeue").click()
+    expect(page.get_by_role("status")).to_contain_text("Added as item ")
+    page.get_by_role("link", name="To the new item").click()
+    expect(page.locator("#live")).to_contain_text('"books": 3')
+    expect(page.locator("#live")).to_contain_text("ready")
+
+
+@pytest.mark.parametrize(
+    ("item_id", "link", "answer", "state"),
+    [
+        ("o-0", "Revive", "The item is ready again.", "ready"),
+        ("o-2", "Release", "The lease was ended. The item can be leased again.", "ready"),
+        ("o-2", "Remove", "The item was removed. It was leased.", "absent"),
+        ("o-9", "Remove", "The item was removed. It was ready.", "absent"),
+    ],
+)
+def test_change_an_item(
+    site: str, page: Page, orders: leaseq.WorkQueue, item_id: str, link: str, answer: str, state: str
+) -> None:
+    page.goto(f"{site}/item?queue=orders&id={item_id}")
+    page.get_by_role("link", name=link).click()
+    page.get_by_role("button", name=link).click()
+    expect(page.get_by_role("status")).to_have_text(answer)
+    assert orders.inspect(item_id).state == state
+
+
+def test_revive_all_of_an_error(site: str, page: Page, orders: leaseq.WorkQueue) -> None:
+    page.goto(f"{site}/dead?queue=orders")
+    page.get_by_role("link", name="Revive all").click()
+    page.get_by_role("button", name="Revive").click()
+    expect(page.get_by_role("status")).to_have_text("2 items made ready again.")
+    assert orders.stats().dead == 0
+
+
+def test_a_role_sees_what_it_may_do(url: str, orders: leaseq.WorkQueue, page: Page) -> None:
+    support = dashboard.asgi(url, allow=lambda _, action: action in {"read", "revive"})
+    with served(support) as address:
+        page.goto(f"{address}/item?queue=orders&id=o-0")
+        links = page.get_by_role("list", name="What you can do").get_by_role("link")
+        expect(links).to_have_text(["Revive"])
+        page.goto(f"{address}/change?action=purge&queue=orders&id=o-0")
+        expect(page.locator("main")).to_contain_text("You may not purge here.")
+        assert page.get_by_role("button", name="Purge").count() == 0
+    assert orders.inspect("o-0").state == "dead"
+
+
+def test_pause_and_trigger_a_schedule(url: str, site: str, page: Page) -> None:
+    with App(url) as app:
+
+        @app.every(timedelta(days=30), name="nightly")
+        def tidy() -> None: ...
+
+        work_off(app)
+        assert app.schedules.inspect()
+        for link, answer in (
+            ("Pause", "The schedule is paused."),
+            ("Resume", "The schedule goes on with its next slot."),
+            ("Trigger", "Enqueued the job "),
+        ):
+            page.goto(f"{site}/schedules")
+            expect(page.locator("#live")).to_contain_text("nightly")
+            page.get_by_role("link", name=link).click()
+            page.locator("main form button").click()
+            expect(page.get_by_role("status")).to_contain_text(answer)
+        assert app.queue().stats().ready == 1  # the job of the fixture has no worker, and was put off
+
+
+def test_quiet_and_stop_a_worker(site: str, page: Page, orders: leaseq.WorkQueue) -> None:
+    orders.pause()
+    worker = Worker(orders, lambda _: None, handle_signals=False)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        for link, answer in (("Quiet", "lease nothing more"), ("Resume", "lease again"), ("Stop", "to stop")):
+            page.goto(f"{site}/workers")
+            page.get_by_role("link", name=link).click(
+                timeout=30_000
+            )  # it reports every 10 s, and the page renews
+            page.locator("main form button").click()
+            expect(page.get_by_role("status")).to_contain_text(answer)
+    finally:
+        worker.stop()
+        thread.join()
+
+
+def test_run_a_delayed_item_now(site: str, page: Page, orders: leaseq.WorkQueue) -> None:
+    orders.add_item(leaseq.Item(b"", id="later"), delay=600)
+    page.goto(f"{site}/item?queue=orders&id=later")
+    page.get_by_role("link", name="Run now").click()
+    page.get_by_role("button", name="Promote").click()
+    expect(page.get_by_role("status")).to_have_text("The item is ready now.")
+    assert orders.inspect("later").state == "ready"
 
 
 def test_all_by_keyboard(site: str, page: Page) -> None:

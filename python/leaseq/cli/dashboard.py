@@ -148,6 +148,7 @@ def dashboard(
         allow,
         hosts={*hosts, *LOOPBACK_NAMES, host},
         login=_login(auth, proxies),
+        purges=allow_actions,
     )
     with _listening(host, port) as listening:
         address = f"[{host}]" if ":" in host else host

@@ -15,12 +15,17 @@ Action = Literal[
     "purge",
     "remove",
     "release",
+    "promote",
+    "edit",
     "pause",
     "resume",
     "configure",
     "trigger",
     "pause_schedule",
     "resume_schedule",
+    "quiet_worker",
+    "resume_worker",
+    "stop_worker",
 ]
 """An action of a visitor: reading the pages, seeing the data of items, or a change."""
 

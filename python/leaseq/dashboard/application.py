@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from leaseq import errors
 from leaseq.dashboard.access import Allow, UserName, Visitor, name_in_scope, read_only, visitor_of
 from leaseq.dashboard.pages.change import change
+from leaseq.dashboard.pages.cleaner import cleaner
 from leaseq.dashboard.pages.dead import dead
 from leaseq.dashboard.pages.doctor import doctor
 from leaseq.dashboard.pages.item import item
@@ -34,8 +35,8 @@ from leaseq.dashboard.source import Server, Source
 Page = Callable[[Site, Visit], Response]
 Login = Callable[[ASGIApp], ASGIApp]
 
-MAX_FORM_BYTES: Final = 65536
-"""Bytes of a form. A longer one is refused."""
+MAX_FORM_BYTES: Final = 262_144
+"""Bytes of a form: of data that are edited each byte may be three. A longer form is refused."""
 
 _PAGES: Final[dict[str, Page]] = {
     "/": overview,
@@ -45,6 +46,7 @@ _PAGES: Final[dict[str, Page]] = {
     "/workers": workers,
     "/schedules": schedules,
     "/search": search,
+    "/cleaner": cleaner,
     "/doctor": doctor,
 }
 
@@ -53,6 +55,7 @@ class Dashboard:
     """The dashboard as an ASGI application, to be mounted under any path.
 
     `hosts` and `login` are for a dashboard that runs alone: the names that a browser may use, and what asks for the user.
+    With `purges` it carries out planned purges that are due. A dashboard without changes leaves them alone.
     """
 
     def __init__(
@@ -62,8 +65,10 @@ class Dashboard:
         user: UserName = name_in_scope,
         hosts: Collection[str] | None = None,
         login: Login | None = None,
+        *,
+        purges: bool = False,
     ) -> None:
-        self._site = Site(Source(server))
+        self.site = Site(Source(server), purges=purges)
         self._allow = allow
         self._user = user
         routes: list[Mount | Route] = [
@@ -83,10 +88,11 @@ class Dashboard:
 
     def close(self) -> None:
         """End the background reader and close the connections. A server that runs the dashboard alone does it."""
-        self._site.close()
+        self.site.close()
 
     @contextlib.asynccontextmanager
     async def _life(self, _app: Starlette) -> AsyncIterator[None]:
+        await run_in_threadpool(self.site.start)
         yield
         await run_in_threadpool(self.close)
 
@@ -98,7 +104,7 @@ class Dashboard:
         form = await _form(request) if request.method == "POST" else {}
         visit = Visit(request, visitor, form)
         try:
-            return await run_in_threadpool(page, self._site, visit)
+            return await run_in_threadpool(page, self.site, visit)
         except errors.LeaseqError as error:
             status, title = _meaning(error)
             return visit.render("error", status, title=title, text=str(error))
@@ -123,17 +129,18 @@ def asgi(
 
     `allow(request, action)` returns whether a request may do an action, a function or an `async def`. "read" is to see
     the pages, "data" to see the data of items, arguments, results and headers. The others change something: "revive",
-    "purge", "remove", "release", "pause", "resume", "configure", "trigger", "pause_schedule", "resume_schedule".
-    Without `allow`, every request may "read" and nothing else. So mount it
-    behind the login of your application, or give `allow`.
+    "purge" and its undo, "edit" (requeue with other data), "promote", "remove", "release", "pause", "resume", "configure",
+    "trigger", "pause_schedule", "resume_schedule", "quiet_worker", "resume_worker", "stop_worker". Without `allow`, every
+    request may "read" and nothing else. So mount it behind the login of your application, or give `allow`.
 
     `user(request)` returns the name of the user for the audit log; by default the user of Starlette's
     `AuthenticationMiddleware`.
 
-    No connection is opened before the first request. `close()` of the application ends its background thread; a server
+    With `allow`, it also carries out planned purges that are due. No connection is opened before the first request, if it
+    is mounted. `close()` of the application ends its background thread; a server
     that runs it alone calls that at its end. Raises NoServerError, BadTypeError, BadArgumentError.
     """
-    return Dashboard(server, allow or read_only, user or name_in_scope)
+    return Dashboard(server, allow or read_only, user or name_in_scope, purges=allow is not None)
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from leaseq import WorkQueue
 from leaseq._sync.pages import pages
+from leaseq.dashboard.purge_plans import PurgePlan
 from leaseq.dashboard.visible_text import first_line
 from leaseq.results import ItemInfo
 
@@ -36,31 +37,36 @@ class DeadLetters:
         scanned: how many were looked at.
         total: how many the queue has.
         read_at: the server's time before they were read: seconds since 1970.
+        hidden: how many of them are left out since their purge is planned.
     """
 
     groups: Sequence[DeadGroup]
     scanned: int
     total: int
     read_at: float
+    hidden: int
 
     def group(self, error: str) -> DeadGroup:
         """Return the group of an error; an empty one if there is none."""
         return next((each for each in self.groups if each.error == error), DeadGroup(error, ()))
 
 
-def read(queue: WorkQueue, text: str = "") -> DeadLetters:
-    """Read dead letters whose id or error has this text, in any case. Raises the errors of leaseq."""
+def read(queue: WorkQueue, text: str = "", plans: Sequence[PurgePlan] = ()) -> DeadLetters:
+    """Read dead letters whose id or error has this text, in any case; not those that `plans` purge. Raises the errors of leaseq."""
+    own = [plan for plan in plans if plan.queue == (queue.name, queue.group)]
     stats = queue.stats()
     found: dict[str, list[ItemInfo]] = {}
-    scanned = 0
+    scanned = hidden = 0
     wanted = text.lower()
     for item in _dead(queue):
         scanned += 1
-        if not wanted or wanted in item.error.lower() or wanted in item.id.lower():
+        if any(plan.has(item) for plan in own):
+            hidden += 1
+        elif not wanted or wanted in item.error.lower() or wanted in item.id.lower():
             found.setdefault(first_line(item.error), []).append(item)
     groups = [DeadGroup(error, items) for error, items in found.items()]
     groups.sort(key=lambda each: len(each.items), reverse=True)
-    return DeadLetters(groups, scanned, max(stats.dead, scanned), stats.now)
+    return DeadLetters(groups, scanned, max(stats.dead, scanned), stats.now, hidden)
 
 
 def _dead(queue: WorkQueue) -> Iterator[ItemInfo]:

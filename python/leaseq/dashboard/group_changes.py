@@ -5,22 +5,35 @@ from typing import Any
 
 from leaseq.dashboard import dead_groups
 from leaseq.dashboard.access import Action
-from leaseq.dashboard.change import Plan, Report
+from leaseq.dashboard.change import Fact, Plan, Report
+from leaseq.dashboard.item_changes import planned
+from leaseq.dashboard.purge_plans import UNDO_SECS, PurgePlans
 from leaseq.dashboard.source import Source
 from leaseq.dashboard.visible_text import line
-from leaseq.formatting import moment
+from leaseq.formatting import duration
 from leaseq.keys import RegisteredQueue
 
 
 class GroupChange:
     """A change of the dead letters whose error has this first line: those that were dead when they were shown."""
 
-    def __init__(self, source: Source, action: Action, queue: RegisteredQueue, error: str) -> None:
-        self.action = action
+    permanent = False
+
+    def __init__(
+        self,
+        source: Source,
+        action: Action,
+        queue: RegisteredQueue,
+        error: str,
+        plans: PurgePlans,
+        user: str = "",
+    ) -> None:
+        self.action = self.name = action
         self.queue = queue
-        self.permanent = action == "purge"
         self._source = source
         self._error = error
+        self._plans = plans
+        self._user = user
 
     def options(self) -> Mapping[str, Any]:
         """Return the error."""
@@ -29,17 +42,17 @@ class GroupChange:
     def plan(self) -> Plan:
         """Return how many items it would change."""
         with self._source.queue(self.queue) as queue:
-            letters = dead_groups.read(queue)
+            letters = dead_groups.read(queue, plans=self._plans.pending())
         items = letters.group(self._error).items
         count = _items(len(items))
         question = (
-            f"Delete {count} permanently?"
-            if self.permanent
+            f"Delete {count} in {duration(UNDO_SECS)}? Until then, you can undo it."
+            if self.action == "purge"
             else f"Make {count} ready again, with 0 attempts?"
         )
-        facts = [("error", line(self._error)), ("items", str(len(items)))]
+        facts: list[Fact] = [("error", line(self._error)), ("items", str(len(items)))]
         if items:
-            facts += [("first died", moment(items[-1].time)), ("last died", moment(items[0].time))]
+            facts += [("first died", items[-1].time), ("last died", items[0].time)]
         if letters.scanned < letters.total:
             facts.append(("looked at", f"the last {letters.scanned} of {letters.total} dead letters"))
         refusal = "" if items else "No dead letter has this error now."
@@ -49,12 +62,17 @@ class GroupChange:
         """Change the items that have been dead since they were shown."""
         until = _number(shown.get("until", ""))
         with self._source.queue(self.queue) as queue:
-            items = dead_groups.read(queue).group(self._error).items
-            ids = [item.id for item in items if item.time <= until]
-            answers = queue.purge_items(ids) if self.permanent else queue.revive_items(ids)
-        changed, later = sum(answers), len(items) - len(ids)
-        done = f"{_items(changed)} {'deleted' if self.permanent else 'made ready again'}."
-        return Report(f"{done} {_items(later)} died later and stay." if later else done, changed)
+            items = dead_groups.read(queue, plans=self._plans.pending()).group(self._error).items
+            chosen = [item for item in items if item.time <= until]
+            later = len(items) - len(chosen)
+            stays = f" {_items(later)} died later and stay." if later else ""
+            if self.action == "revive":
+                changed = sum(queue.revive_items([item.id for item in chosen]))
+                return Report(f"{_items(changed)} made ready again.{stays}", changed)
+        if not chosen:
+            return Report(f"Nothing was done. No dead letter that was shown is left.{stays}")
+        plans = self._plans.add(self.queue, chosen, self._user, self._error)
+        return Report(f"{planned(len(chosen), plans)}{stays}", len(chosen), plans)
 
 
 def _items(count: int) -> str:

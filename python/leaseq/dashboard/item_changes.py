@@ -1,14 +1,15 @@
-"""Changes of one item: revive, purge, remove, release."""
+"""Changes of one item: revive, purge, remove, release, promote."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from leaseq import WorkQueue
 from leaseq.dashboard.access import Action
-from leaseq.dashboard.change import Plan, Report
+from leaseq.dashboard.change import Fact, Plan, Report
+from leaseq.dashboard.purge_plans import UNDO_SECS, PurgePlan, PurgePlans
 from leaseq.dashboard.source import Source
 from leaseq.dashboard.visible_text import first_line, line
-from leaseq.formatting import moment
+from leaseq.formatting import duration, moment
 from leaseq.item import lease_ref
 from leaseq.keys import RegisteredQueue
 from leaseq.results import ItemInfo
@@ -16,6 +17,7 @@ from leaseq.results import ItemInfo
 STATES: Final[dict[Action, frozenset[str]]] = {
     "revive": frozenset({"dead"}),
     "purge": frozenset({"dead"}),
+    "promote": frozenset({"delayed"}),
     "release": frozenset({"leased"}),
     "remove": frozenset({"ready", "delayed", "leased"}),
 }
@@ -23,7 +25,8 @@ STATES: Final[dict[Action, frozenset[str]]] = {
 
 _QUESTIONS: Final[dict[Action, str]] = {
     "revive": "Make this dead item ready again, with 0 attempts?",
-    "purge": "Delete this dead item permanently?",
+    "purge": f"Delete this dead item in {duration(UNDO_SECS)}? Until then, you can undo it.",
+    "promote": "Make this delayed item ready now? It keeps its attempts.",
     "release": "End the lease of this item now? It is ready again, and its holder finds out at its next call.",
     "remove": "Remove this item permanently? If a worker holds it, it finds out at its next call.",
 }
@@ -35,12 +38,22 @@ RELEASE_ERROR: Final = "the lease was ended in the dashboard"
 class ItemChange:
     """A change of one item. It acts on the item that was shown: the same creation, state and lease."""
 
-    def __init__(self, source: Source, action: Action, queue: RegisteredQueue, item_id: str) -> None:
-        self.action = action
+    def __init__(
+        self,
+        source: Source,
+        action: Action,
+        queue: RegisteredQueue,
+        item_id: str,
+        plans: PurgePlans,
+        user: str = "",
+    ) -> None:
+        self.action = self.name = action
         self.queue = queue
-        self.permanent = action in {"purge", "remove"}
+        self.permanent = action == "remove"
         self._source = source
         self._id = item_id
+        self._plans = plans
+        self._user = user
 
     def options(self) -> Mapping[str, Any]:
         """Return the id."""
@@ -50,26 +63,36 @@ class ItemChange:
         """Return what it would do to the item as it is now."""
         with self._source.queue(self.queue) as queue:
             item = queue.inspect(self._id)
-        facts = _facts(item) if item.state != "absent" else ()
-        if item.state not in STATES[self.action]:
-            return Plan(_QUESTIONS[self.action], facts=facts, refusal=_unfit(item))
-        return Plan(_QUESTIONS[self.action], _shown(item), facts)
+        facts = facts_of(item) if item.state != "absent" else ()
+        if refusal := self._refusal(item):
+            return Plan(_QUESTIONS[self.action], facts=facts, refusal=refusal)
+        return Plan(_QUESTIONS[self.action], shown_of(item), facts)
 
     def perform(self, shown: Mapping[str, str]) -> Report:
         """Do it, if the item is still as it was shown."""
         with self._source.queue(self.queue) as queue:
             item = queue.inspect(self._id)
-            if meanwhile := _meanwhile(shown, item):
+            if meanwhile := meanwhile_of(shown, item):
                 return Report(f"Nothing was done. {meanwhile}")
-            if item.state not in STATES[self.action]:
-                return Report(f"Nothing was done. {_unfit(item)}")
+            if refusal := self._refusal(item):
+                return Report(f"Nothing was done. {refusal}")
             return _PERFORM[self.action](self, queue, item)
+
+    def _refusal(self, item: ItemInfo) -> str:
+        """Return why this cannot be done to the item now, or ""."""
+        if item.state not in STATES[self.action]:
+            return unfit(item)
+        return planned_already(self._plans, item, self.queue) if self.action == "purge" else ""
 
     def _revive(self, queue: WorkQueue, item: ItemInfo) -> Report:
         return _done(queue.revive(item.id), "The item is ready again.")
 
-    def _purge(self, queue: WorkQueue, item: ItemInfo) -> Report:
-        return _done(queue.purge(item.id), "The item was deleted.")
+    def _purge(self, _queue: WorkQueue, item: ItemInfo) -> Report:
+        plans = self._plans.add(self.queue, [item], self._user)
+        return Report(planned(1, plans), 1, plans)
+
+    def _promote(self, queue: WorkQueue, item: ItemInfo) -> Report:
+        return _done(queue.promote(item.id), "The item is ready now.")
 
     def _release(self, queue: WorkQueue, item: ItemInfo) -> Report:
         (answer,) = queue.release_items([lease_ref(item.id, item.token)], error=RELEASE_ERROR)
@@ -89,12 +112,25 @@ class ItemChange:
 _PERFORM: Final[dict[Action, Callable[[ItemChange, WorkQueue, ItemInfo], Report]]] = {
     "revive": ItemChange._revive,  # noqa: SLF001 (its own)
     "purge": ItemChange._purge,  # noqa: SLF001
+    "promote": ItemChange._promote,  # noqa: SLF001
     "release": ItemChange._release,  # noqa: SLF001
     "remove": ItemChange._remove,  # noqa: SLF001
 }
 
 
-def _shown(item: ItemInfo) -> dict[str, str]:
+def planned(count: int, plans: Sequence[PurgePlan]) -> str:
+    """Return the sentence for a purge that was planned."""
+    what = f"{count:,} dead letter{'s go' if count > 1 else ' goes'}"
+    return f"{what} at {moment(plans[0].due)}. Until then, you can undo it."
+
+
+def planned_already(plans: PurgePlans, item: ItemInfo, queue: RegisteredQueue) -> str:
+    """Return when a dead letter goes if that is planned, else ""."""
+    due = [plan.due for plan in plans.pending() if plan.queue == queue and plan.has(item)]
+    return f"It is planned already: this dead letter goes at {moment(due[0])}." if due else ""
+
+
+def shown_of(item: ItemInfo) -> dict[str, str]:
     """Return what tells this item in this state from any other."""
     return {
         "created": repr(item.created),
@@ -104,9 +140,9 @@ def _shown(item: ItemInfo) -> dict[str, str]:
     }
 
 
-def _meanwhile(shown: Mapping[str, str], item: ItemInfo) -> str:
+def meanwhile_of(shown: Mapping[str, str], item: ItemInfo) -> str:
     """Return what happened to an item since it was shown, or ""."""
-    now = _shown(item)
+    now = shown_of(item)
     if item.state == "absent":
         return "The item is gone: it was completed, removed or deleted since it was shown."
     if now["created"] != shown.get("created"):
@@ -118,7 +154,8 @@ def _meanwhile(shown: Mapping[str, str], item: ItemInfo) -> str:
     return "" if now["time"] == shown.get("time", "") else "The item died again since it was shown."
 
 
-def _unfit(item: ItemInfo) -> str:
+def unfit(item: ItemInfo) -> str:
+    """Return why a change that is not for the state of this item cannot be done."""
     return "There is no such item." if item.state == "absent" else f"The item is {item.state}."
 
 
@@ -126,10 +163,11 @@ def _done(answer: bool, text: str) -> Report:
     return Report(text, 1) if answer else Report("Nothing was done. The item changed at the same moment.")
 
 
-def _facts(item: ItemInfo) -> list[tuple[str, str]]:
-    facts = [
+def facts_of(item: ItemInfo) -> list[Fact]:
+    """Return what is shown of an item before a change, by name."""
+    facts: list[Fact] = [
         ("state", item.state),
-        ("added", moment(item.created)),
+        ("added", item.created),
         ("attempts", f"{item.attempt} of {item.max_attempts}" if item.max_attempts else str(item.attempt)),
     ]
     return [*facts, ("last error", line(first_line(item.error)))] if item.error else facts

@@ -17,6 +17,17 @@ from leaseq.transfer.records import Stored
 MAX_SHOWN_BYTES: Final = 1 << 20
 """Data that are longer are not read: the server sends an item's data whole."""
 
+_EVENTS: Final = {
+    "ready": "ready since, attempts so far: {attempt}",
+    "delayed": "due, attempts so far: {attempt}",
+    "leased": "the lease of attempt {attempt} ends",
+    "dead": "died in attempt {attempt}",
+}
+"""The meaning of the time of an item, by its state."""
+
+_ENDS: Final = {"result": "completed in attempt {attempt}", "failure": "died in attempt {attempt}"}
+"""The end of an item, by the state of its outcome."""
+
 
 @dataclass(frozen=True, slots=True)
 class ItemDetails:
@@ -30,6 +41,7 @@ class ItemDetails:
         outcome: its result or failure, or its state.
         job: the job that it is; None if its data are no job.
         then: the jobs behind it in its chain.
+        history: what is known to have happened to it, and what will, in the order of time: seconds since 1970.
     """
 
     queue: RegisteredQueue
@@ -38,6 +50,7 @@ class ItemDetails:
     outcome: Outcome
     job: JobInfo | None
     then: list[Stage]
+    history: list[tuple[float, str]]
 
     @property
     def is_known(self) -> bool:
@@ -55,7 +68,24 @@ def read(source: Source, queue: RegisteredQueue, item_id: str) -> ItemDetails:
                 (stored,) = records.read(opened, [item_id])
         outcome = opened.outcome(item_id, timeout=0)
     job = _job(source, queue, item_id) if item.size <= MAX_SHOWN_BYTES else None
-    return ItemDetails(queue, item, stored, outcome, job, _then(stored) if job else [])
+    then = _then(stored) if job else []
+    return ItemDetails(queue, item, stored, outcome, job, then, history(item, outcome, job))
+
+
+def history(item: ItemInfo, outcome: Outcome, job: JobInfo | None) -> list[tuple[float, str]]:
+    """Return what is known to have happened to an item, and what will, in the order of time."""
+    attempt = item.attempt or outcome.attempt
+    events = [(item.created or outcome.created, "added")]
+    if job is not None:
+        worker = f" by worker {job.worker}" if job.worker else ""
+        events += [(job.enqueued, "enqueued"), (job.started, f"attempt {attempt} started{worker}")]
+    events.append((item.time, _EVENTS.get(item.state, "").format(attempt=attempt)))
+    if item.state != "dead":
+        events.append((outcome.ended, _ENDS.get(outcome.state, "ended").format(attempt=attempt)))
+    events.append((item.expires, "expires, unless it is leased before"))
+    known = sorted((moment, text) for moment, text in events if moment and text)
+    # a job is added when it is enqueued
+    return [each for each in known if each[1] != "enqueued" or not item.created]
 
 
 def _job(source: Source, queue: RegisteredQueue, item_id: str) -> JobInfo | None:

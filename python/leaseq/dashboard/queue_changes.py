@@ -23,7 +23,7 @@ class PauseChange:
     permanent = False
 
     def __init__(self, source: Source, action: Action, queue: RegisteredQueue) -> None:
-        self.action = action
+        self.action = self.name = action
         self.queue = queue
         self._source = source
         self._pauses = action == "pause"
@@ -72,7 +72,7 @@ class LimitsChange:
     def __init__(
         self, source: Source, action: Action, queue: RegisteredQueue, given: Mapping[str, str]
     ) -> None:
-        self.action = action
+        self.action = self.name = action
         self.queue = queue
         self._source = source
         self._given = {name: given[name].strip() for name in LIMITS if given.get(name, "").strip()}

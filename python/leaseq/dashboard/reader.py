@@ -1,9 +1,10 @@
 """The background reader: reads the stats of all queues in few round trips, once for all viewers."""
 
+import logging
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from leaseq import commands, registry
@@ -13,6 +14,8 @@ from leaseq.dashboard.source import Source
 from leaseq.errors import LeaseqError, UnavailableError
 from leaseq.keys import QueueKeys, RegisteredQueue
 from leaseq.results import QueueStats
+
+log = logging.getLogger("leaseq.dashboard")
 
 CALLS_PER_SEC: Final = 300
 """Calls to the server in a second, at most. More queues than that are read in turn."""
@@ -66,15 +69,17 @@ class QueueRecord:
 
 
 class Reader:
-    """Reads queues in a thread that starts with the first page and ends when the dashboard is closed.
+    """Reads queues in a thread, from the first page on until the dashboard is closed.
 
     Attributes:
         error: why the server could not be read the last time, or "".
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, chore: Callable[[], None] | None = None) -> None:
+        """`chore` is called after each read."""
         self.error = ""
         self._source = source
+        self._chore = chore
         self._records: dict[RegisteredQueue, QueueRecord] = {}
         self._viewed: dict[RegisteredQueue, float] = {}
         self._viewed_at = self._registry_at = float("-inf")
@@ -82,7 +87,7 @@ class Reader:
         self._guard = threading.Lock()
         self._wake = threading.Event()
         self._has_read = threading.Event()
-        self._closed = False
+        self._closed = self._is_visited = False
         self._thread: threading.Thread | None = None
         self._pid = 0
 
@@ -93,7 +98,10 @@ class Reader:
 
     def records(self) -> list[QueueRecord]:
         """Return all queues, sorted by name. The first call waits for the first read, for up to 10 s."""
-        self._start()
+        if not self._is_visited:
+            self._is_visited = True
+            self._wake.set()
+        self.start()
         self._has_read.wait(FIRST_READ_SECS)
         return list(self._records.values())
 
@@ -123,8 +131,8 @@ class Reader:
         if self._thread is not None:
             self._thread.join()
 
-    def _start(self) -> None:
-        """Start the thread, in the child of a fork again."""
+    def start(self) -> None:
+        """Start the thread, in the child of a fork again. Before the first page, it only does the chore."""
         with self._guard:
             if self._pid != os.getpid() and not self._closed:
                 self._pid = os.getpid()
@@ -135,13 +143,25 @@ class Reader:
         while not self._closed:
             is_viewed = time.monotonic() - self._viewed_at <= VIEWED_SECS
             pause = LIVE_SECS if is_viewed else IDLE_SECS
-            try:
-                self._read(int(CALLS_PER_SEC * pause))
-            except LeaseqError as error:
-                self.error = str(error)
-            self._has_read.set()
+            if self._is_visited:
+                self._try_to_read(int(CALLS_PER_SEC * pause) - 1)  # the chore makes a call too
+            self._do_chore()
             self._wake.wait(pause)
             self._wake.clear()
+
+    def _try_to_read(self, max_calls: int) -> None:
+        try:
+            self._read(max_calls)
+        except LeaseqError as error:
+            self.error = str(error)
+        self._has_read.set()
+
+    def _do_chore(self) -> None:
+        try:
+            if self._chore is not None and not self.error:
+                self._chore()
+        except LeaseqError as error:
+            log.warning("planned purges wait: %s", error)
 
     def _read(self, max_calls: int) -> None:
         """Read queues: those on screen first, then others in turn. Raises the errors of leaseq."""

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from leaseq.dashboard.access import Action
-from leaseq.dashboard.change import Plan, Report
+from leaseq.dashboard.change import Fact, Plan, Report
 from leaseq.dashboard.source import Source
-from leaseq.formatting import moment
 from leaseq.jobs import App, ScheduleInfo
 from leaseq.keys import RegisteredQueue
 
@@ -23,7 +22,7 @@ class ScheduleChange:
     permanent = False
 
     def __init__(self, source: Source, action: Action, queue: RegisteredQueue, name: str) -> None:
-        self.action = action
+        self.action = self.name = action
         self.queue = queue
         self._source = source
         self._name = name
@@ -36,10 +35,10 @@ class ScheduleChange:
         """Return what it would do to the schedule as it is now."""
         with self._source.app(self.queue) as app:
             schedule = self._schedule(app)
-        facts: list[tuple[str, str]] = []
+        facts: list[Fact] = []
         if schedule is not None:
             facts = [("rule", schedule.rule), ("function", schedule.function)]
-            facts += [("next slot", moment(schedule.next))] if schedule.next else []
+            facts += [("next slot", schedule.next)] if schedule.next else []
         return Plan(_QUESTIONS[self.action], facts=facts, refusal=self._refusal(schedule))
 
     def perform(self, shown: Mapping[str, str]) -> Report:  # noqa: ARG002 (its name says which it is)

@@ -1,19 +1,24 @@
 """The site that all pages share, and one visit of a page."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from leaseq.dashboard.access import Visitor
+from leaseq.dashboard.purge_plans import PurgePlan, PurgePlans
 from leaseq.dashboard.reader import Reader
 from leaseq.dashboard.shared_reads import SharedReads
 from leaseq.dashboard.source import Source
 from leaseq.dashboard.templates import render
-from leaseq.errors import BadArgumentError
+from leaseq.errors import BadArgumentError, UnavailableError
 from leaseq.keys import QueueKeys, RegisteredQueue
+
+PLANS_SECS: Final = 2.0
+"""Seconds for which viewers share the list of planned purges."""
 
 
 class Site:
@@ -23,12 +28,29 @@ class Site:
         source: the server.
         reader: the stats of its queues.
         reads: other reads, which viewers share.
+        plans: the purges that are planned.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, purges: bool) -> None:
+        """`purges`: it carries out planned purges that are due."""
+        self._purges = purges
         self.source = source
-        self.reader = Reader(source)
+        self.plans = PurgePlans(source)
+        self.reader = Reader(source, self.plans.carry_out if purges else None)
         self.reads = SharedReads()
+
+    def start(self) -> None:
+        """Start what is to be done without a visit."""
+        if self._purges:
+            self.reader.start()
+
+    def pending(self, queue: RegisteredQueue | None = None) -> Sequence[PurgePlan]:
+        """Return the planned purges, of one queue or of all, read at most 2 s ago; while the server is away, the last ones."""
+        found = self.plans.known()
+        if not self.reader.error:
+            with contextlib.suppress(UnavailableError):
+                found = self.reads.get("plans", PLANS_SECS, self.plans.pending)
+        return [plan for plan in found if queue in {None, plan.queue}]
 
     def close(self) -> None:
         """End the reader and close the connections."""

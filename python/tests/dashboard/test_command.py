@@ -15,9 +15,13 @@ import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
+from support.servers import wait_until
 
 import leaseq
+from leaseq.dashboard.purge_plans import QUEUE, PurgePlans
+from leaseq.dashboard.source import Source
 from leaseq.extras import install_command
+from leaseq.keys import RegisteredQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +31,8 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def running(call: Calls, *args: str) -> Iterator[str]:
-    """Run the command at a free port; yield its address. SIGTERM ends it with 0."""
+def running(call: Calls, *args: str, quiet: bool = True) -> Iterator[str]:
+    """Run the command at a free port; yield its address. SIGTERM ends it with 0, and without a line if it is quiet."""
     with call.process("dashboard", "--listen", "127.0.0.1:0", *args, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         address = re.fullmatch(r"leaseq dashboard: (http://\S+)\n", process.stderr.readline())
@@ -36,7 +40,7 @@ def running(call: Calls, *args: str) -> Iterator[str]:
         yield address[1]
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
-        assert process.stderr.read() == ""
+        assert process.stderr.read() == "" or not quiet
 
 
 def get(address: str, headers: dict[str, str] | None = None) -> str:
@@ -66,6 +70,26 @@ def test_with_its_flags_it_shows_data_and_changes_things(call: Calls) -> None:
         page = get(f"{address.removesuffix('deep/')}item?queue=orders&id=a")
         assert "secret" in page
         assert 'href="/deep/change?action=remove' in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [(), ("--allow-actions",)])
+def test_it_carries_out_purges_only_if_it_allows_changes(call: Calls, flags: tuple[str, ...]) -> None:
+    source = Source(call.url)
+    with leaseq.WorkQueue("orders", call.url) as queue, leaseq.WorkQueue(QUEUE.name, call.url) as planned:
+        queue.add_item(leaseq.Item(b"", id="a"))
+        queue.dead_letter_items(queue.lease_items(1, 60), error="x")
+        PurgePlans(source).add(RegisteredQueue("orders", "orders"), [queue.inspect("a")], "ada")
+        assert planned.promote(planned.list_items("delayed").items[0].id)
+        with running(call, *flags, quiet=False) as address:
+            if flags:
+                wait_until(lambda: planned.stats().items == 0)
+            else:
+                get(address)
+                before = queue.stats().now
+                wait_until(lambda: get(address) and queue.stats().now - before > 5)
+        assert queue.stats().dead == (0 if flags else 1)
+    source.close()
 
 
 @pytest.mark.slow

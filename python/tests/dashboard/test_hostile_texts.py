@@ -62,10 +62,17 @@ def test_ids_errors_data_and_headers(url: str, site: Browser, kind: str) -> None
         page = site.get("/item", **{"queue": "q", "id": item_id, "as": form})
         check(page)
         assert "Last error" in page
-    for action in ("revive", "purge"):
+    for action in ("revive", "purge", "edit"):
         check(site.get("/change", action=action, queue="q", id=item_id))
+    check(site.get("/search", id=text[:3], **{"for": "text"}))
     error = text.partition("\n")[0].strip()
     check(site.get("/dead", queue="q", error=error))
+    site.change(action="purge", queue="q", error=error)
+    for page in (site.get("/"), site.get("/dead", queue="q"), site.get("/item", queue="q", id=item_id)):
+        check(page)
+        assert "planned by" in page
+        (plan,) = set(re.findall(r"plan=([0-9a-f-]+)", page))
+    check(site.get("/change", action="undo", queue="q", plan=plan))
     assert site.change(action="revive", queue="q", id=item_id) == "The item is ready again."
 
 
@@ -89,7 +96,12 @@ def test_arguments_of_the_address(site: Browser, kind: str) -> None:
     check(site.get("/dead", queue="q", text=text, error=text))
     check(site.get("/workers", text=text))
     check(site.get("/search", id=text, group=text))
+    check(site.get("/search", id=text, queue=text, **{"for": "function"}))
+    check(site.get("/search", id=text, **{"for": "text"}))
+    check(site.get("/cleaner", page=text))
     check(site.get("/change", 400, action=text, queue="q"))
+    check(site.get("/change", action="undo", queue="q", plan=text))
+    check(site.get("/change", action="quiet_worker", worker=text))
     check(site.get("/change", action="trigger", queue="q", schedule=text))
 
 

@@ -45,9 +45,20 @@ def test_a_dead_item_is_revived(site: Browser, orders: leaseq.WorkQueue) -> None
 
 def test_a_dead_item_is_purged(site: Browser, orders: leaseq.WorkQueue) -> None:
     die(orders, "a")
-    assert "cannot be undone" in site.get("/change", action="purge", queue="orders", id="a")
-    assert site.change(action="purge", queue="orders", id="a") == "The item was deleted."
-    assert orders.inspect("a").state == "absent"
+    assert "Until then, you can undo it." in site.get("/change", action="purge", queue="orders", id="a")
+    assert site.change(action="purge", queue="orders", id="a").startswith("1 dead letter goes at ")
+    assert orders.inspect("a").state == "dead"
+    assert "planned already" in site.get("/change", action="purge", queue="orders", id="a")
+
+
+def test_a_delayed_item_is_run_now(site: Browser, orders: leaseq.WorkQueue) -> None:
+    orders.add_item(leaseq.Item(b"", id="a"), delay=600)
+    assert "Run now</a>" in site.get("/item", queue="orders", id="a")
+    fields = site.fields(action="promote", queue="orders", id="a")
+    assert site.post(fields, action="promote", queue="orders", id="a") == "The item is ready now."
+    assert orders.inspect("a").state == "ready"
+    answer = site.post(fields, 409, action="promote", queue="orders", id="a")
+    assert answer == "Nothing was done. The item was delayed when it was shown, and is ready now."
 
 
 def test_an_item_is_removed(site: Browser, orders: leaseq.WorkQueue) -> None:

@@ -10,7 +10,9 @@ from support.dashboard_site import Browser, browser, everything
 from support.servers import SpawnedServer, wait_until
 
 import leaseq
-from leaseq.jobs import App
+from leaseq.dashboard import scan
+from leaseq.dashboard.pages import schedules
+from leaseq.jobs import App, ScheduleInfo
 from leaseq.worker import Worker
 
 if TYPE_CHECKING:
@@ -180,6 +182,102 @@ def test_an_id_is_found_in_every_queue(url: str, site: Browser) -> None:
         "delayed"
     ]
     assert "No queue has this id" in site.get("/search", id="order-18")
+
+
+def test_an_item_has_its_history(url: str, site: Browser) -> None:
+    with leaseq.WorkQueue("q", url) as queue:
+        queue.add_item(leaseq.Item(b"", id="a"), expires_in=3600, keep=60)
+        page = site.get("/item", queue="q", id="a")
+        assert events(page) == [
+            "added",
+            "ready since, attempts so far: 0",
+            "expires, unless it is leased before",
+        ]
+        item = queue.lease(60)
+        assert item is not None
+        queue.dead_letter(item, error="x")
+        page = site.get("/item", queue="q", id="a", **{"as": "hex"})
+        wait_until(lambda: "died in attempt 1" in site.get("/item", queue="q", id="a"))
+        queue.revive("a")
+        again = queue.lease(60)
+        assert again is not None
+        queue.complete(again, result=b"1")
+        wait_until(lambda: "completed in" in site.get("/item", queue="q", id="a"))
+    assert events(site.get("/item", queue="q", id="a")) == ["added", "completed in attempt 1"]
+
+
+def events(page: str) -> list[str]:
+    return re.findall(r"</time>: ([^<]*)</li>", page)
+
+
+def test_a_scan_finds_jobs_by_function_and_says_how_far_it_looked(url: str, site: Browser) -> None:
+    fill(url, "items", 3)
+    with App(url) as app:
+        for number in range(3):
+            app.function("shop.pack").with_options(id=f"p{number}").enqueue(number)
+        app.function("shop.send").with_options(id="s", delay=60).enqueue("x" * 70_000)
+    page = site.get("/search", id="PACK", **{"for": "function"})
+    assert found(page) == ["p0", "p1", "p2"]
+    assert "Looked at 7 of 7 jobs that wait, run or failed, in 2 of 2 queues" in page
+    assert "1 have data that are too long" in page
+    nothing = site.get("/search", id="pack", queue="items", **{"for": "function"})
+    assert "No job that was looked at" in nothing
+    assert "Looked at 3 of 3" in nothing
+
+
+def found(page: str) -> list[str]:
+    return sorted(re.findall(r'<td class="id"><a [^>]*><bdi>([^<]*)</bdi>', page))
+
+
+def test_a_scan_finds_text_in_dead_letters_of_all_queues(url: str, site: Browser) -> None:
+    for name in ("a", "b"):
+        fill(url, name, 1, 2)
+    with leaseq.WorkQueue("c", url) as queue:
+        queue.add_item(leaseq.Item(b"a Secret book", id="c-0"))
+        queue.dead_letter_items(queue.lease_items(1, 60), error="ValueError: y")
+    assert found(site.get("/search", id="keyerror", **{"for": "text"})) == ["a-0", "a-1", "b-0", "b-1"]
+    page = site.get("/search", id="sECRET", **{"for": "text"})
+    assert found(page) == ["c-0"]
+    assert "Looked at 5 of 5 dead letters, in 3 of 3 queues" in page
+    assert "There may be more" not in page
+    with browser(url) as reader:
+        page = reader.get("/search", id="secret", **{"for": "text"})
+        assert "data are hidden from you" in page
+        assert "c-0" not in page
+
+
+def test_a_scan_is_bounded(url: str, site: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "MAX_ITEMS", 3)
+    for name in ("a", "b"):
+        fill(url, name, 0, 5)
+    page = site.get("/search", id="-0", **{"for": "text"})
+    assert "Looked at 3 of 10 dead letters, in 1 of 2 queues" in page
+    assert "There may be more" in page
+
+
+def test_the_cleaner_page_shows_what_waits(url: str, site: Browser) -> None:
+    assert "Nothing waits" in site.get("/cleaner")
+    with leaseq.WorkQueue("q", url) as queue:
+        queue.add_items(leaseq.Item(b"") for _ in range(2))
+        queue.lease_items(2, 0.001)
+        wait_until(lambda: queue.stats().overdue)
+    with browser(url) as fresh:
+        page = fresh.get("/cleaner")
+    assert '<span class="bad">2</span>' in page
+    assert "In 1 of 1 queues" in page
+
+
+def test_the_next_slots_of_a_rule() -> None:
+    def schedule(rule: str, next_slot: float) -> ScheduleInfo:
+        return ScheduleInfo("s", "q", rule, "last", "f", False, 0.0, next_slot)
+
+    slots = schedules._slots_after
+    assert slots(schedule("every 60 s", 600.0)) == [660.0, 720.0, 780.0]
+    assert slots(schedule("every 1.5 s", 3.0)) == [4.5, 6.0, 7.5]
+    assert slots(schedule("0 5 * * * UTC", 18000.0)) == [104400.0, 190800.0, 277200.0]
+    assert slots(schedule("@hourly Europe/Berlin", 3600.0)) == [7200.0, 10800.0, 14400.0]
+    for unknown in ("", "every 1.23457e+06 s", "every 123456 s", "0 5 * * * nowhere", "* * UTC", "every s"):
+        assert slots(schedule(unknown, 600.0)) == []
 
 
 @pytest.mark.slow

@@ -199,6 +199,9 @@ def test_a_worker_that_is_to_stop_lets_its_handlers_end_however_often_it_reads_t
         for _ in range(3):
             work.call(work.run.presence_reporter.announce)
         assert work.worker.readiness == "stopping"
+        work.stop()  # as SIGTERM does: it is the first stop, and not the second
+        assert not work.future.done()
+        assert queue.stats().leased == 1
         latch.open()
         assert work.result() == 1
     assert redis_client.keys("leaseq:worker*") == []

@@ -2,8 +2,9 @@
 
 from starlette.responses import Response
 
-from leaseq.dashboard import queue_list
+from leaseq.dashboard import purge_plans, queue_list
 from leaseq.dashboard.history import MAX_SAMPLES
+from leaseq.dashboard.reader import QueueRecord
 from leaseq.dashboard.site import Site, Visit
 from leaseq.dashboard.templates import paging
 
@@ -18,12 +19,13 @@ def overview(site: Site, visit: Visit) -> Response:
     page = site.reads.get(
         ("overview", text, show, sort, number),
         SHARED_SECS,
-        lambda: queue_list.page_of(site.reader.records(), text=text, show=show, sort=sort, page=number),
+        lambda: queue_list.page_of(_listed(site), text=text, show=show, sort=sort, page=number),
     )
     site.reader.view([record.queue for record in page.records])
     return visit.render(
         "overview",
         page=page,
+        plans=site.pending(),
         links=paging(page.page, page.pages),
         text=text,
         show=show,
@@ -33,3 +35,8 @@ def overview(site: Site, visit: Visit) -> Response:
         has_read=site.reader.has_read,
         slots=MAX_SAMPLES - 1,
     )
+
+
+def _listed(site: Site) -> list[QueueRecord]:
+    """Return all queues but that of the planned purges, which are shown above the list."""
+    return [record for record in site.reader.records() if record.queue != purge_plans.QUEUE]

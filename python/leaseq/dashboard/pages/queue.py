@@ -46,6 +46,7 @@ def queue(site: Site, visit: Visit) -> Response:
         "queue",
         queue=asked,
         stats=stats,
+        plans=site.pending(asked),
         states=STATES,
         lists=list(LISTS),
         state=state,

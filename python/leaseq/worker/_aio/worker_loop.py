@@ -89,6 +89,7 @@ class WorkerLoop:
         self._failure: Exception | None = None
         self._drains = False
         self._quiet = False
+        self._stopped_by_wish = False
         self._stops = 0
         self._stop_announced = False
         self._grace_ends: float | None = None
@@ -122,7 +123,9 @@ class WorkerLoop:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Stop leasing, and end when the handlers have ended or the grace time is over; on a second call, end at once."""
-        self._stops = 2 if at_once or self._stops else 1
+        again = self._stops and not self._stopped_by_wish
+        self._stopped_by_wish = False
+        self._stops = 2 if at_once or again else 1
         if not self._settings.at_most_once:  # else they are completed already, and have to run
             self._pool.stop()
         self._wake_event.set()
@@ -392,6 +395,7 @@ class WorkerLoop:
         if wish == b"stop" and not self.stopping:
             logger.info("worker %s stops by a wish on the server", self._name)
             self.stop()
+            self._stopped_by_wish = True  # a signal behind that is the first stop, and not the second
         quiet = wish == b"quiet"
         if quiet != self._quiet:
             self._quiet = quiet
