@@ -287,3 +287,41 @@ def test_a_server_that_is_away_is_told_at_once(folder: Path) -> None:
     done = run_worker(folder, "redis://127.0.0.1:1", "shop_tasks:app", "--burst")
     assert done.returncode == 3
     assert "cannot be reached" in done.stderr
+
+
+OPTIONS = """
+import os
+import time
+from leaseq.jobs import App, Context
+
+app = App()
+
+@app.job(name="here", retries=0)
+def here(ctx: Context) -> list:
+    info = app.queue(ctx.queue).inspect(ctx.id)
+    return [os.getpid(), info.time - app.queue(ctx.queue).stats().now]
+
+@app.job(name="together", retries=0)
+def together(number: int) -> int:
+    open(f"at-{number}", "x").close()
+    until = time.monotonic() + 60
+    while not all(os.path.exists(f"at-{each}") for each in range(3)):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return number
+"""
+
+
+def test_each_option_reaches_the_processes(folder: Path, url: str) -> None:
+    (folder / "shop.py").write_text(OPTIONS)
+    with App(url) as app:
+        handles = [app.enqueue("here") for _ in range(3)]
+        options = ["-p", "1", "-c", "1", "--for", "20m", "--max-jobs", "2", "--burst"]
+        done = run_worker(folder, url, "shop:app", *options)
+        assert done.returncode == 0, done.stderr
+        found = [handle.result(0) for handle in handles]
+        assert len({pid for pid, _ in found}) == 2  # of two jobs and of one
+        assert all(1100 < left <= 1200 for _, left in found)
+        at_once = [app.enqueue("together", number) for number in range(3)]
+        done = run_worker(folder, url, "shop:app", "-p", "1", "--concurrency", "3", "--burst")
+        assert [handle.result(0) for handle in at_once] == [0, 1, 2], done.stderr
