@@ -20,7 +20,7 @@ from leaseq_conformance.fault_proxy.breakpoints import (
     Refusal,
     When,
 )
-from leaseq_conformance.fault_proxy.command import ANY_CALL, ANY_SCRIPT, Command, DeferredReply
+from leaseq_conformance.fault_proxy.command import ANY_CALL, ANY_SCRIPT, COMPLETION, Command, DeferredReply
 from leaseq_conformance.fault_proxy.connection import ProxiedConnection
 from leaseq_conformance.fault_proxy.link_faults import LinkFaults
 from leaseq_conformance.fault_proxy.proxy import FaultProxy, Listener
@@ -28,6 +28,7 @@ from leaseq_conformance.fault_proxy.proxy import FaultProxy, Listener
 __all__ = [
     "ANY_CALL",
     "ANY_SCRIPT",
+    "COMPLETION",
     "Action",
     "Breakpoint",
     "Command",

@@ -31,7 +31,18 @@ ASSERTS: Final = frozenset(
     }
 )
 """Fields that assert something of the client. A step without any of them cannot fail."""
-NAMED_ACTORS: Final = ("kill", "stop", "refuse", "accept", "cut", "close", "blocked", "of", "sent")
+NAMED_ACTORS: Final = (
+    "kill",
+    "stop",
+    "refuse",
+    "accept",
+    "cut",
+    "close",
+    "answered",
+    "blocked",
+    "of",
+    "sent",
+)
 USED_NAMES: Final = (
     {"await": "start", "waiting": "start", "cancel": "start"}
     | dict.fromkeys(("reached", "let_go", "drop", "kill_at"), "stop")

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance.adapter_process import NoAnswerError
-from leaseq_conformance.fault_proxy import ANY_SCRIPT, Breakpoint, FaultProxyError, Refusal
+from leaseq_conformance.fault_proxy import ANY_SCRIPT, COMPLETION, Breakpoint, FaultProxyError, Refusal
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.scenarios import key_inspector, values, workers
 from leaseq_conformance.verdict import FailedError, SkippedError, UnjudgedError
@@ -285,6 +285,14 @@ class ScenarioRunner:
             command.sent and command.reply is None for command in self.session.proxy.commands_of(actor, name)
         )
 
+    def answered(self, step: Step) -> None:
+        """The client has the reply to its last completion: also one that blocks beside that may still wait for it."""
+        actor, deadline = step["answered"], time.monotonic() + self.patience
+        while not (sent := self.session.proxy.commands_of(actor, COMPLETION)) or sent[-1].delivered is None:
+            if time.monotonic() > deadline:
+                raise FailedError(f"{actor} got no reply to a completion in {self.patience:.0f} s")
+            time.sleep(POLL_SECS)
+
     def mark(self, step: Step) -> None:
         """For counts of what is sent from now on."""
         commands = self.session.proxy.commands_of(step["of"])
@@ -401,6 +409,7 @@ KINDS: Final = {
             ),
             *("forge", "damage", "sound", "keys", "eventually", "remember", "unchanged"),
             *(
+                "answered",
                 "blocked",
                 "mark",
                 "sent",
