@@ -145,6 +145,37 @@ def test_other_waits_take_none_for_as_long_as_it_takes_and_0_for_not_at_all(
     assert stays.has_come(waiting.result(TIMEOUT_SECS))
 
 
+@pytest.mark.parametrize("end", ["time", "closed", "wrong item"])
+def test_a_wait_for_room_that_ends_says_which_items_were_added(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, end: str
+) -> None:
+    """LQ-CLIENT-2: in order; None is one for which there was no room."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"x", id="there"))
+    queue.configure(max_items=300)
+    items: list[Any] = [Item(b"x", id="there"), *(Item(b"x", id=f"{number}") for number in range(260))]
+    if end == "wrong item":
+        items.append("no item")
+        with pytest.raises(leaseq.BadTypeError) as caught:
+            queue.add_items_when_room(items, timeout=60)
+        assert caught.value.answers == [False, *[True] * 255]
+        return
+    items += [Item(b"x", id=f"late {number}") for number in range(42)]
+    if end == "time":
+        with pytest.raises(leaseq.QueueFullError) as full:
+            queue.add_items_when_room(items, timeout=0.01)
+        answers = full.value.answers
+    else:
+        waiting = flavour.start(queue.add_items_when_room, items, timeout=None)
+        blocked(redis_client, 1)
+        queue.close()
+        with pytest.raises(leaseq.QueueClosedError) as closed:
+            waiting.result(TIMEOUT_SECS)
+        answers = closed.value.answers
+    assert answers == [False, *[True] * 299, *[None] * 3]
+    assert redis_client.hlen("leaseq:{q}:q:items") == 300
+
+
 # Outcomes.
 
 

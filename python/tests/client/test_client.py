@@ -355,6 +355,39 @@ def test_tls(flavour: ClientFlavour, tmp_path: Path) -> None:
             assert len(waiting.result(TIMEOUT_SECS).data) == 100_000
 
 
+def test_tls_with_a_certificate_of_the_client(flavour: ClientFlavour, tmp_path: Path) -> None:
+    """LQ-CLIENT-1: the server asks for it; what the URL says of the server's own counts too."""
+    issuer, stranger = trustme.CA(), trustme.CA()
+    files = {name: tmp_path / name for name in ("ca", "other", "key", "cert", "own_key", "own_cert")}
+    for prefix, name in (("", "elsewhere.example"), ("own_", "client")):
+        made = issuer.issue_cert(name)
+        made.private_key_pem.write_to_path(files[prefix + "key"])
+        made.cert_chain_pems[0].write_to_path(files[prefix + "cert"])
+    issuer.cert_pem.write_to_path(files["ca"])
+    stranger.cert_pem.write_to_path(files["other"])
+    own = f"ssl_certfile={files['own_cert']}&ssl_keyfile={files['own_key']}"
+    unchecked = "ssl_check_hostname=False"
+    with contextlib.closing(servers.ReservedPort()) as port:
+        options = {"port": port.number, "cert-file": files["cert"], "key-file": files["key"]}
+        options |= {"ca-cert-file": files["ca"], "auth-clients": "yes"}
+        given = [word for name, value in options.items() for word in (f"--tls-{name}", str(value))]
+        with servers.SpawnedServer(servers.WITH_TLS, *given):
+            place = f"rediss://127.0.0.1:{port.number}?"
+            for settings, works in (
+                (f"ssl_ca_certs={files['ca']}&{unchecked}&{own}", True),
+                (f"ssl_cert_reqs=none&{unchecked}&{own}", True),
+                (f"ssl_ca_certs={files['ca']}&{unchecked}", False),
+                (f"ssl_ca_certs={files['ca']}&ssl_check_hostname=True&{own}", False),
+                (f"ssl_ca_certs={files['other']}&{unchecked}&{own}", False),
+            ):
+                queue = flavour.queue("q", place + settings)
+                if works:
+                    assert queue.stats().items == 0
+                else:
+                    with pytest.raises(leaseq.LeaseqError):
+                        queue.stats()
+
+
 def test_threads_of_a_closed_queue_end(url: str) -> None:
     """LQ-BLOCK-6: neither the heart nor a waiter stays behind."""
     before = threading.active_count()

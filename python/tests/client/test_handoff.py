@@ -25,15 +25,25 @@ def test_an_empty_hand_off(queue: Any) -> None:
     assert queue.complete(second, result=b"x") is True
 
 
-def test_a_queue_on_another_server(flavour: ClientFlavour, own_server: servers.StartServer, url: str) -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_a_queue_on_another_server(
+    flavour: ClientFlavour, own_server: servers.StartServer, url: str, *, together: bool
+) -> None:
     """LQ-CLIENT-9: the call would put the follow-up on the first queue's server, where no client looks for it."""
     first = flavour.queue("first", url)
     elsewhere = flavour.queue("second", own_server().url, group="first")
     first.add_item(Item(b"x", id="a"))
     item = first.lease(30)
     assert item is not None
+    then = [(elsewhere, Item(b"x"))]
+
+    def complete() -> object:
+        if together:
+            return first.complete_items([finished(item, then=then)])
+        return first.complete(item, then=then)
+
     with pytest.raises(leaseq.CrossGroupError, match="another server or database") as caught:
-        first.complete(item, then=[(elsewhere, Item(b"x"))])
+        complete()
     assert caught.value.definite
     assert first.inspect("a").state == "leased"
 
