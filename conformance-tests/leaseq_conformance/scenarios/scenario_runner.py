@@ -286,7 +286,7 @@ class ScenarioRunner:
         )
 
     def answered(self, step: Step) -> None:
-        """The client has the reply to its last completion: also one that blocks beside that may still wait for it."""
+        """The client has the reply to its last completion: a client that blocks beside it may not yet."""
         actor, deadline = step["answered"], time.monotonic() + self.patience
         while not (sent := self.session.proxy.commands_of(actor, COMPLETION)) or sent[-1].delivered is None:
             if time.monotonic() > deadline:

@@ -51,7 +51,7 @@ VIEWS = {
 
 
 def fill(queue: leaseq.WorkQueue) -> int:
-    """One item that is leased, one that is dead, two that are ready. Return the token of the first."""
+    """A leased item, a dead one, two ready ones. Return the token of the first."""
     queue.add_items([leaseq.Item(b"x", id="dead"), leaseq.Item(b"x", id="leased")])
     dead, leased = queue.lease_items(2, HOUR)
     queue.dead_letter(dead)
@@ -60,7 +60,7 @@ def fill(queue: leaseq.WorkQueue) -> int:
 
 
 def state_of(queue: leaseq.WorkQueue) -> Any:
-    """What a command can change."""
+    """The things that a command can change."""
     infos = queue.inspect_items(["dead", "leased", "ready", "more", "late", "new"])
     stats = queue.stats()
     return [(info.state, info.time, info.attempt) for info in infos], stats.paused, stats.max_items
@@ -178,7 +178,7 @@ class Shop:
         return self._lost.yes("jobs", *words, "--url", self.url, "--group", "shop", "--queue", "mail")
 
     def states(self, app: App) -> Any:
-        """What a command can change."""
+        """The things that a command can change."""
         jobs = [app.handle(job_id, queue=app.queues[0]).status() for job_id in ("dead", "ready")]
         (schedule,) = app.schedules.inspect()
         return jobs, schedule.paused, app.queue().stats().ready

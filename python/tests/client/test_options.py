@@ -1,4 +1,4 @@
-"""Each option of a call, other than by default, in every call that takes it: one that is dropped on its way shows here."""
+"""Each option of a call, other than by default, in every call that takes it: a dropped option shows here."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ADDITIONS: dict[str, Callable[..., Any]] = {
 
 
 def follow(queue: Any, item: Item, **options: Any) -> bool:
-    """Add an item behind another one that is completed."""
+    """Add an item behind an item that is completed."""
     queue.add_item(Item(b"", id="first"), priority=7)
     return bool(queue.complete(queue.lease(30), then=[(unwrap(queue), item, options)]).added[0])
 
@@ -317,7 +317,7 @@ def test_a_lease_that_is_not_to_wait_does_not(
 
 
 def test_requests_to_release_are_of_one_call(queue: Any, flavour: ClientFlavour) -> None:
-    """Each has options of its own."""
+    """Each has separate options."""
     queue.add_items([Item(b"", id=name) for name in "abcd"], max_attempts=9)
     a, b, c, d = queue.lease_items(4, 30)
     module: Any = leaseq._aio.queue if flavour.name == "asyncio" else leaseq._sync.queue

@@ -1,4 +1,4 @@
-"""The options of a job, in every way in which jobs are enqueued: one that is dropped on its way shows here."""
+"""The options of a job, in every way in which jobs are enqueued: a dropped option shows here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each option of a worker, other than by default: one that is dropped on its way shows here."""
+"""Each option of a worker, other than by default: a dropped option shows here."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_chosen_exceptions_and_their_kinds_are_death(queue: Any, flavour: Client
 def test_leases_are_as_long_and_as_many_as_asked_for(
     queue: Any, flavour: ClientFlavour, lease_secs: Any, concurrency: int
 ) -> None:
-    """And stay so long when they are extended."""
+    """An extension has the same length."""
     queue.add_items(Item(b"", id=f"{number}") for number in range(5))
     latch = Latch()
     handle = latch.handler(flavour)
