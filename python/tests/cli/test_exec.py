@@ -210,6 +210,25 @@ class TestCommand:
         assert queue.stats().items == 0
 
 
+def test_leases_are_as_long_and_as_many_as_asked_for(
+    call: Calls, queue: leaseq.WorkQueue, tmp_path: Path
+) -> None:
+    queue.add_items(leaseq.Item(b"", id=f"{n}") for n in range(5))
+    script = "echo > at-$LEASEQ_ID; while [ ! -e go ]; do sleep 0.02; done"
+    with start(
+        call, "--burst", "--for", "2h", "-j", "3", "--quiet", "--", "sh", "-c", script, cwd=tmp_path
+    ) as working:
+        wait_until(lambda: len(list(tmp_path.glob("at-*"))) == 3, 50)
+        leased = queue.list_items("leased").items
+        assert len(leased) == 3
+        now = queue.stats().now
+        assert all(7100 < entry.time - now <= 7200 for entry in leased)
+        (tmp_path / "go").touch()
+        out, err = working.communicate(timeout=150)
+    assert (working.returncode, out, err) == (0, "", "")
+    assert queue.stats().completed == 5
+
+
 def test_the_terminal_stops_no_command_that_reads_from_it(call: Calls, queue: leaseq.WorkQueue) -> None:
     queue.add_item(leaseq.Item(b"data"))
     master, slave = pty.openpty()

@@ -493,6 +493,54 @@ def test_what_is_known_of_a_job(shop: Shop) -> None:
     assert "raise ValueError" in failed.traceback
 
 
+@pytest.mark.parametrize("kind", ["thread", "loop", "process"])
+def test_what_is_known_of_a_job_after_each_of_its_attempts(
+    shop: Shop, redis_client: redis.Redis, kind: str
+) -> None:
+    def work(ctx: Context, until: int) -> str:
+        if ctx.attempt < until:
+            raise ValueError(f"attempt {ctx.attempt}")
+        return "done"
+
+    async def in_loop(ctx: Context, until: int) -> str:
+        return work(ctx, until)
+
+    chosen: Any = in_loop if kind == "loop" else work
+    function = shop.app.job(name="work", retries=2, backoff=HOUR, fork=kind == "process")(chosen)
+    good, bad = (shop.enqueue(function.with_options(id=name), last) for name, last in (("a", 3), ("b", 9)))
+    workers, started = [], [0.0]
+    for attempt in (1, 2):
+        shop.flavour.burst()
+        for handle in (good, bad):
+            info = shop.info(handle)
+            assert (info.status, info.attempt, info.retries) == ("retrying", attempt, 2)
+            assert info.error == f"ValueError: attempt {attempt}"
+            assert info.traceback.rstrip().endswith(info.error)
+            assert (info.ended, info.result, info.progress) == (0.0, None, None)
+            with pytest.raises(TimeoutError, match=f"it is retrying, after ValueError: attempt {attempt}"):
+                shop.flavour(handle, "result", 0)
+            redis_client.zadd("leaseq:{jobs}:default:delayed", {handle.id: 1.0})
+        workers.append(shop.info(good).worker)
+        started.append(shop.info(good).started)
+        redis_client.delete("leaseq:{jobs}:default:state")  # which knows when to look next
+    shop.flavour.burst()
+    info = shop.info(good)
+    assert (info.status, info.attempt, info.error, info.traceback) == ("succeeded", 3, "", "")
+    assert (info.result, info.retries, info.function, info.args) == ("done", None, "work", (3,))
+    assert info.started <= info.ended + 0.001
+    assert len({*workers, info.worker}) == 3  # each was another one
+    assert [*started, info.started] == sorted([*started, info.started])
+    info = shop.info(bad)
+    assert (info.status, info.attempt, info.error) == ("failed", 3, "ValueError: attempt 3")
+    assert info.ended > 0
+    with pytest.raises(JobFailed, match="attempt 3") as raised:
+        shop.flavour(bad, "result", 0)
+    assert (raised.value.type, raised.value.message, raised.value.attempt) == ("ValueError", "attempt 3", 3)
+    assert shop.flavour(bad, "revive")
+    info = shop.info(bad)
+    assert (info.status, info.attempt, info.ended, info.retries) == ("ready", 0, 0.0, 2)
+
+
 def test_the_times_of_a_job_are_seconds(shop: Shop) -> None:
     before = time.time()
     handles = [

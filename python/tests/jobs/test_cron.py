@@ -109,6 +109,34 @@ def test_a_line_of_crontab_says_when(line: str, begin: str, expected: str) -> No
     assert CronTrigger(line).last(ms(expected) - 1) != ms(expected)
 
 
+@pytest.mark.parametrize(
+    ("line", "following"),
+    [
+        ("@yearly", ["2026-01-01T00:00", "2027-01-01T00:00"]),
+        ("@annually", ["2026-01-01T00:00", "2027-01-01T00:00"]),
+        ("@monthly", ["2025-12-01T00:00", "2026-01-01T00:00"]),
+        ("@weekly", ["2025-11-16T00:00", "2025-11-23T00:00"]),
+        ("@daily", ["2025-11-13T00:00", "2025-11-14T00:00"]),
+        ("@midnight", ["2025-11-13T00:00", "2025-11-14T00:00"]),
+        ("@Hourly ", ["2025-11-12T11:00", "2025-11-12T12:00"]),
+        ("15,45 8-9 * * *", ["2025-11-13T08:15", "2025-11-13T08:45", "2025-11-13T09:15", "2025-11-13T09:45"]),
+        ("0 6 * * mon-fri", ["2025-11-13T06:00", "2025-11-14T06:00", "2025-11-17T06:00"]),
+        ("0 0 31 * *", ["2025-12-31T00:00", "2026-01-31T00:00", "2026-03-31T00:00"]),
+        ("0 0 29 feb *", ["2028-02-29T00:00", "2032-02-29T00:00"]),
+        ("0 0 1 jan,jul *", ["2026-01-01T00:00", "2026-07-01T00:00"]),
+        ("30 */6 * * 0", ["2025-11-16T00:30", "2025-11-16T06:30", "2025-11-16T12:30"]),
+    ],
+)
+def test_each_form_of_a_line_in_its_time_zone(line: str, following: list[str]) -> None:
+    """2025-11-12 was a Wednesday."""
+    for zone in (UTC, ZoneInfo("Asia/Kolkata")):
+        begin = ms(datetime(2025, 11, 12, 10, 30, tzinfo=zone).isoformat())
+        expected = [ms(datetime.fromisoformat(each).replace(tzinfo=zone).isoformat()) for each in following]
+        table = CronTrigger(line, zone)
+        assert list(islice(table.after(begin), len(expected))) == expected
+        assert table.last(expected[1] - 1) == expected[0]
+
+
 def test_summer_time_neither_skips_nor_repeats_a_daily_job() -> None:
     daily = CronTrigger("30 2 * * *", BERLIN)
     spring = list(islice(daily.after(ms("2026-03-27T12:00:00+01:00")), 4))
