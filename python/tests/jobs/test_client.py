@@ -462,6 +462,7 @@ def test_what_has_ended_is_not_cancelled(shop: Shop) -> None:
     ):
         assert not shop.flavour(handle, "cancel")
         assert shop.flavour(handle, "status") == status
+        assert (shop.info(handle).ended > 0) is (status != "unknown")
 
 
 def test_what_is_known_of_a_job(shop: Shop) -> None:
