@@ -8,8 +8,8 @@ from typing import Final
 STDERR: Final = 2
 """The descriptor of stderr."""
 
-CHUNK_BYTES: Final = 512
-"""Bytes that a pipe that can be written to takes without waiting, by POSIX."""
+CHUNK_BYTES: Final = select.PIPE_BUF
+"""Bytes that a pipe that can be written to takes without waiting, in one piece: lines of several processes do not mix."""
 
 
 class LogLines(logging.Handler):
@@ -30,10 +30,12 @@ class LogLines(logging.Handler):
             self.handleError(record)
             return
         if self._dropped:
-            line = f"{self._program}: {self._dropped} lines of the log were not read, and are lost\n{line}"
-        if self._write(line.encode(errors="backslashreplace")):
+            report = f"{self._program}: {self._dropped} lines of the log were not read, and are lost\n"
+            if not self._write(report.encode()):
+                self._dropped += 1
+                return
             self._dropped = 0
-        else:
+        if not self._write(line.encode(errors="backslashreplace")):
             self._dropped += 1
 
     def _write(self, data: bytes) -> bool:

@@ -1,0 +1,33 @@
+"""The lines of the log of a worker, whose processes write to one pipe."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+
+from leaseq.log_lines import LogLines
+
+PROCESSES = 4
+LINES = 300
+
+
+def test_lines_of_several_processes_do_not_mix() -> None:
+    """A line with a traceback is longer than 512 bytes, which is all that POSIX asks of a pipe to take in one piece."""
+    read, write = os.pipe()
+    children = []
+    for letter in "abcd"[:PROCESSES]:
+        pid = os.fork()
+        if pid == 0:
+            handler = LogLines(write, "test")
+            for _ in range(LINES):
+                select.select([], [write], [])
+                handler.emit(logging.makeLogRecord({"msg": letter * (select.PIPE_BUF - 1)}))
+            os._exit(0)
+        children.append(pid)
+    os.close(write)
+    with os.fdopen(read, encoding="ascii") as lines:
+        found = [line for line in lines if "were not read" not in line]
+    for pid in children:
+        os.waitpid(pid, 0)
+    assert {(len(line), len(set(line))) for line in found} == {(select.PIPE_BUF, 2)}
