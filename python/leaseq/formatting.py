@@ -46,6 +46,11 @@ def moment(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) + " UTC"
 
 
+def queue(name: str, group: str) -> str:
+    """Return the name of a queue, behind that of its group if they differ."""
+    return name if name == group else f"{group}:{name}"
+
+
 def one_line(text: object) -> str:
     """A text without line breaks, and without more than one space between two words."""
     return " ".join(str(text).split())

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from leaseq import registry
+from leaseq import WorkQueue, formatting, registry
 from leaseq.cli import output
 from leaseq.cli.exit_codes import CommandError, ExitCode
 from leaseq.cli.server import Server, in_group, on_server
@@ -36,19 +36,21 @@ def on_queues(function: Function) -> Function:
                 raise click.UsageError("--dry-run is for a pattern as QUEUE, such as 'mail-*'")
             with server.queue(queue, group) as opened:
                 return function(*args, queue=opened, **options)
-        found = _matching(server, queue, group)
-        if dry_run:
-            return _show(found, as_json=options["as_json"])
-        return _code_of_all([_run(function, server, each, options) for each in found])
+        with server.opened("the queues") as client:
+            found = _matching(client, queue, group)
+            if dry_run:
+                return _show(found, as_json=options["as_json"])
+            codes = [_run(function, client, each, options) for each in found]
+        return ExitCode.DONE if ExitCode.DONE in codes else max(codes)
 
     return with_queues
 
 
-def _matching(server: Server, pattern: str, group: str | None) -> list[RegisteredQueue]:
+def _matching(client: Any, pattern: str, group: str | None) -> list[RegisteredQueue]:
     """Return the queues of the registry that match, of one group if that is given. Raises CommandError if there are none."""
     found = [
         each
-        for each in registry.queues(server.named())
+        for each in registry.queues(client)
         if fnmatch.fnmatchcase(each.name, pattern) and group in {None, each.group}
     ]
     if not found:
@@ -57,11 +59,11 @@ def _matching(server: Server, pattern: str, group: str | None) -> list[Registere
     return found
 
 
-def _run(function: Function, server: Server, each: RegisteredQueue, options: dict[str, Any]) -> int:
+def _run(function: Function, client: Any, each: RegisteredQueue, options: dict[str, Any]) -> int:
     """Run the command on one queue, below a line with its name; answer its exit code. Raises what is no answer."""
-    with server.queue(each.name, each.group) as opened, output.about(each.name, each.group):
+    with WorkQueue(each.name, client, group=each.group) as opened, output.about(each.name, each.group):
         if not options["as_json"]:
-            output.line(f"{_full_name(each)}:")
+            output.line(f"{formatting.queue(*each)}:")
         try:
             code = function(queue=opened, **options)
         except CommandError as answer:
@@ -78,13 +80,4 @@ def _show(found: list[RegisteredQueue], *, as_json: bool) -> None:
         if as_json:
             output.record({"queue": each.name, "group": each.group})
         else:
-            output.line(f"would change {_full_name(each)}")
-
-
-def _full_name(each: RegisteredQueue) -> str:
-    return each.name if each.name == each.group else f"{each.group}:{each.name}"
-
-
-def _code_of_all(codes: list[int]) -> int:
-    """Return the exit code of a command on several queues: done, if it was done on one of them."""
-    return ExitCode.DONE if ExitCode.DONE in codes else max(codes)
+            output.line(f"would change {formatting.queue(*each)}")

@@ -2,13 +2,14 @@
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import click
 
 from leaseq import NoServerError, QueueStats, WorkQueue
+from leaseq._sync.server_handle import ServerHandle
 from leaseq.cli.exit_codes import CommandError
 from leaseq.errors import LeaseqError
 from leaseq.registry import queues
@@ -32,6 +33,12 @@ class Server:
                 "no server: say --url redis://HOST or set REDIS_URL; --url embedded:DIR starts one in a folder"
             )
         return self.url
+
+    @contextlib.contextmanager
+    def opened(self, what: str) -> Iterator[Any]:
+        """One client, for calls on several queues or workers. Raises NoServerError."""
+        with ServerHandle(self.named(), what, "--url redis://localhost") as handle:
+            yield handle.client
 
     def queue(self, name: str, group: str | None = None) -> WorkQueue:
         """A queue, to be closed. Raises NoServerError, BadNameError."""

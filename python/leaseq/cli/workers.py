@@ -8,6 +8,7 @@ import click
 from leaseq import formatting
 from leaseq.cli import audit, output
 from leaseq.cli.server import Server, in_group, on_server
+from leaseq.worker.presence import checked_id
 from leaseq.worker.registry import WorkerInfo, live_workers, quiet_worker, resume_worker, stop_worker
 
 _SHOWN: Final = 3  # items of a worker, in the table
@@ -58,8 +59,8 @@ def workers(*, queue: str | None, server: Server, group: str | None, as_json: bo
 def steer(*, wish: str, ids: tuple[str, ...], server: Server, as_json: bool) -> int:
     """Quiet, resume or stop live workers, by the names that `leaseq workers` lists.
 
-    A quiet worker leases nothing and finishes what it runs, for a day or until `resume`. `stop` is as SIGTERM: what
-    supervises the worker may start another, as `leaseq worker` does with its processes. A worker does so with its next
+    A quiet worker leases nothing and finishes what it runs, for a day or until `resume`. `stop` is as SIGTERM: a
+    supervisor may start another worker, as `leaseq worker` does with its processes. A worker does so with its next
     report, within 15 seconds. Exits with 1 if a worker is not alive.
 
     \b
@@ -68,8 +69,10 @@ def steer(*, wish: str, ids: tuple[str, ...], server: Server, as_json: bool) -> 
       leaseq workers orders --json | jq -r .id | xargs leaseq steer stop
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     with audit.logged_as({"options": {"wish": wish, "workers": list(ids)}}):
-        client = server.named()
-        answers = [_WISHES[wish](worker_id, client) for worker_id in ids]
+        for worker_id in ids:
+            checked_id(worker_id)
+        with server.opened("live workers") as client:
+            answers = [_WISHES[wish](worker_id, client) for worker_id in ids]
         return output.answers(ids, answers, wish, "not alive:", as_json=as_json)
 
 
@@ -77,7 +80,7 @@ def _row(worker: WorkerInfo) -> tuple[Any, ...]:
     works = [f"{item.id} ({formatting.duration(item.seconds)})" for item in worker.items[:_SHOWN]]
     if worker.held > len(works):
         works.append(f"and {worker.held - len(works)} more")
-    names = [name if name == group else f"{group}:{name}" for group, name in worker.queues]
+    names = [formatting.queue(name, group) for group, name in worker.queues]
     return (
         worker.id,
         worker.client,
