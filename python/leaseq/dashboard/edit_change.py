@@ -3,12 +3,20 @@
 import json
 import uuid
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from leaseq import Item, WorkQueue
 from leaseq.dashboard.access import Action
 from leaseq.dashboard.change import Plan, Report
-from leaseq.dashboard.item_changes import facts_of, meanwhile_of, planned, planned_already, shown_of, unfit
+from leaseq.dashboard.item_changes import (
+    ItemChange,
+    facts_of,
+    meanwhile_of,
+    planned,
+    planned_already,
+    shown_of,
+    unfit,
+)
 from leaseq.dashboard.purge_plans import UNDO_SECS, PurgePlans
 from leaseq.dashboard.source import Source
 from leaseq.errors import FormatError, QueueFullError, TooLargeError
@@ -30,10 +38,8 @@ _QUESTION: Final = (
 )
 
 
-class EditChange:
+class EditChange(ItemChange):
     """Add a dead letter again with other data, under a new id. Then plan the purge of the old one, which can be undone."""
-
-    permanent = False
 
     def __init__(
         self,
@@ -45,18 +51,9 @@ class EditChange:
         user: str,
         given: str,
     ) -> None:
-        self.action = action
+        super().__init__(source, action, queue, item_id, plans, user)
         self.name = "requeue"
-        self.queue = queue
-        self._source = source
-        self._id = item_id
-        self._plans = plans
-        self._user = user
         self._given = given
-
-    def options(self) -> Mapping[str, Any]:
-        """Return the id."""
-        return {"id": self._id}
 
     def plan(self) -> Plan:
         """Return the data as they are now, as text, or as hex digits if a form would change the text."""

@@ -47,7 +47,8 @@ class ItemChange:
         plans: PurgePlans,
         user: str = "",
     ) -> None:
-        self.action = self.name = action
+        self.action = action
+        self.name: str = action
         self.queue = queue
         self.permanent = action == "remove"
         self._source = source

@@ -6,15 +6,16 @@ from typing import Any, Final
 from leaseq.dashboard.access import Action
 from leaseq.dashboard.change import Fact, Plan, Report
 from leaseq.dashboard.source import Source
+from leaseq.errors import BadArgumentError
 from leaseq.formatting import duration
-from leaseq.worker.registry import WorkerInfo, live_workers, quiet_worker, resume_worker, stop_worker
+from leaseq.worker.registry import WorkerInfo, live_worker, quiet_worker, resume_worker, stop_worker
 
 _WITHIN: Final = "It does so with its next report, within 15 seconds."
 
 _QUESTIONS: Final[dict[Action, str]] = {
     "quiet_worker": "Let this worker lease nothing more, for a day or until you resume it? It finishes what it has started.",
     "resume_worker": "Let this worker lease again?",
-    "stop_worker": "Stop this worker, as SIGTERM does? What supervises it may start another.",
+    "stop_worker": "Stop this worker, as SIGTERM does? Its supervisor may start another.",
 }
 
 _CALLS: Final[dict[Action, Callable[..., bool]]] = {
@@ -64,7 +65,10 @@ class WorkerChange:
         return Report(f"{_DONE[self.action]} {_WITHIN}", 1)
 
     def _find(self) -> WorkerInfo | None:
-        return next((each for each in live_workers(self._source.client) if each.id == self._id), None)
+        try:
+            return live_worker(self._id, self._source.client)
+        except BadArgumentError:  # no id of a worker
+            return None
 
     def _refusal(self, worker: WorkerInfo | None) -> str:
         if worker is None:

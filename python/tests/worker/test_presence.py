@@ -219,6 +219,17 @@ def test_a_worker_that_is_not_alive_is_not_steered(
         steer(flavour, "quiet", 7, url)
 
 
+def test_a_worker_is_found_by_its_id(queue: Any, flavour: ClientFlavour, url: str) -> None:
+    module: Any = leaseq.worker.aio.registry if flavour.name == "asyncio" else leaseq.worker.registry
+    with background_worker(flavour, queue, lambda _: None, announce=True) as work:
+        until(lambda: flavour.run(module.live_worker(work.worker.id, url)) is not None)
+        found = flavour.run(module.live_worker(work.worker.id, url))
+        assert [found] == listed(flavour, url)
+    assert flavour.run(module.live_worker("h:1:2", url)) is None
+    with pytest.raises(BadArgumentError, match="no id of a worker"):
+        flavour.run(module.live_worker("h:1:2/wish", url))
+
+
 def test_a_wish_lasts_for_a_day(flavour: ClientFlavour, url: str, redis_client: redis.Redis) -> None:
     redis_client.set("leaseq:worker:h:1:2", "{}")
     assert steer(flavour, "quiet", "h:1:2", url)

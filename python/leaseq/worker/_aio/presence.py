@@ -117,6 +117,16 @@ async def live_workers(server: str | concurrency.Client | None = None) -> list[W
         return sorted(found, key=lambda worker: worker.id)
 
 
+async def live_worker(worker_id: str, server: str | concurrency.Client | None = None) -> WorkerInfo | None:
+    """Return a worker if it is alive; see `live_workers`, which has a call for each."""
+    key = presence.key(presence.checked_id(worker_id))
+    async with ServerHandle(server, "a live worker", "live_worker(id, 'redis://localhost')") as opened:
+        now = await _time(Executor(opened.client, presence.INDEX))
+        return presence.decode(
+            worker_id.encode(), await Executor(opened.client, key).execute("GET", key), now
+        )
+
+
 async def quiet_worker(worker_id: str, server: str | concurrency.Client | None = None) -> bool:
     """Let a worker lease nothing more for a day, or until `resume_worker`. Return false if no such worker is alive.
 
@@ -135,7 +145,7 @@ async def resume_worker(worker_id: str, server: str | concurrency.Client | None 
 async def stop_worker(worker_id: str, server: str | concurrency.Client | None = None) -> bool:
     """Stop a worker as SIGTERM does; see `quiet_worker`. Return false if no such worker is alive.
 
-    What supervises the worker may start another: `leaseq worker` replaces a process that ends.
+    A supervisor may start another worker: `leaseq worker` replaces a process that ends.
     """
     return await _wish(worker_id, server, "stop")
 
