@@ -104,16 +104,12 @@ class Enqueuer(Generic[P, T]):
         item = call.item(client.settings)
         if options.needs_server_time:
             of_item = options.counted_from(client.store.now(options.queue))
-        command, durable, shortfall = (
-            commands.add_one(queue.keys, item, of_item),
-            client.settings.durable,
-            None,
-        )
+        command, durable = commands.add_one(queue.keys, item, of_item), client.settings.durable
         if durable is None:
-            created = queue.executor.run(command)
+            created, shortfall = queue.executor.run(command), None
         else:
             confirmed = queue.executor.run(commands.durably(command, durable))
-            created, shortfall = confirmed.answer, confirmed.shortfall
+            created, shortfall = confirmed
         if created < 0:
             raise commands.queue_full(queue.name, [None])
         if created and options.id is not None:
