@@ -170,7 +170,7 @@ def test_workers_are_steered(call: Calls, url: str, log: Path, redis_client: red
     ]
     assert call("steer", "pause", "h:1:2", "--url", url).code == 2
     call.refused(2, "no id of a worker", "steer", "stop", "h:1:2", "no id!", "--url", url)
-    assert redis_client.get("leaseq:worker:h:1:2/wish") == b"stop", "the last one that was right"
+    assert redis_client.get("leaseq:worker:h:1:2/wish") == b"stop", "from the call before"
     redis_client.delete("leaseq:worker:h:1:2/wish")
     call.refused(2, "no id of a worker", "steer", "quiet", "h:1:2", "no id!", "--url", url)
-    assert not redis_client.exists("leaseq:worker:h:1:2/wish"), "nothing is done where one of several is wrong"
+    assert not redis_client.exists("leaseq:worker:h:1:2/wish"), "a wrong id among several changes nothing"
