@@ -16,7 +16,6 @@
 local items, meta, ready, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local leased, state, wake, counters = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local ids = parse_ids(ARGV, 1)
-local entries = #ids
 local now = server_time()
 local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local no_wake_pending = call('LLEN', wake) == 0
@@ -25,25 +24,8 @@ call('ZCARD', ready)
 call('ZCARD', leased)
 call('HLEN', counters)
 local records = call('HMGET', meta, unpack(ids))
-local answers, scores, promoted, seen = {}, {}, {}, {}
-for i = 1, entries do
-  local id, record, item_priority = ids[i], records[i], 0
-  answers[i] = 0
-  if not seen[id] and call('ZSCORE', delayed, id) and call('HEXISTS', items, id) == 1 then
-    if record then
-      local options, _, _, _ = decode_record(record)
-      local priority, _, _, _ = decode_options(record, options)
-      item_priority = priority
-    end
-    clock = next_token(clock, now)
-    seen[id] = true
-    answers[i] = 1
-    promoted[#promoted + 1] = id
-    local score = ready_score(clock, item_priority)
-    scores[#scores + 1] = score
-    scores[#scores + 1] = id
-  end
-end
+local answers, promoted, scores
+answers, promoted, scores, clock = plan_ready(ids, records, delayed, items, clock, now)
 if #promoted > 0 then
   -- The counter comes first: a damaged one must not stop the script between two states of an item.
   allow_writes_when_full(delayed)
@@ -56,4 +38,4 @@ if #promoted > 0 then
     call('LPUSH', wake, '1')
   end
 end
-return entries == 1 and answers[1] or answers
+return #ids == 1 and answers[1] or answers

@@ -16,7 +16,6 @@
 local items, meta, ready, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local kept, state, wake, counters = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local ids = parse_ids(ARGV, 1)
-local entries = #ids
 local now = server_time()
 local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local no_wake_pending = call('LLEN', wake) == 0
@@ -25,26 +24,16 @@ call('ZCARD', ready)
 call('ZCARD', kept)
 call('HLEN', counters)
 local records = call('HMGET', meta, unpack(ids))
-local answers, scores, new_records, revived, seen = {}, {}, {}, {}, {}
-for i = 1, entries do
-  local id, record, item_priority = ids[i], records[i], 0
-  answers[i] = 0
-  if not seen[id] and call('ZSCORE', dead, id) and call('HEXISTS', items, id) == 1 then
-    if record then
-      local options, _, latest_token, created = decode_record(record)
-      local priority, _, _, _ = decode_options(record, options)
-      item_priority = priority
-      local new_record = encode_record(options, 0, latest_token, created)
-      new_records[#new_records + 1] = id
-      new_records[#new_records + 1] = new_record .. string.sub(record, OPTIONS_AT)
-    end
-    clock = next_token(clock, now)
-    seen[id] = true
-    answers[i] = 1
-    revived[#revived + 1] = id
-    local score = ready_score(clock, item_priority)
-    scores[#scores + 1] = score
-    scores[#scores + 1] = id
+local answers, revived, scores
+answers, revived, scores, clock = plan_ready(ids, records, dead, items, clock, now)
+local new_records = {}
+for i, id in ipairs(ids) do
+  local record = records[i]
+  if answers[i] == 1 and record then
+    local options, _, latest_token, created = decode_record(record)
+    local new_record = encode_record(options, 0, latest_token, created)
+    new_records[#new_records + 1] = id
+    new_records[#new_records + 1] = new_record .. string.sub(record, OPTIONS_AT)
   end
 end
 if #revived > 0 then
@@ -62,4 +51,4 @@ if #revived > 0 then
     call('LPUSH', wake, '1')
   end
 end
-return entries == 1 and answers[1] or answers
+return #ids == 1 and answers[1] or answers
