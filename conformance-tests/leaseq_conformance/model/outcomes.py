@@ -72,38 +72,29 @@ class Outcomes(Base):
 
     def revive(self, now: int, entries: Sequence[bytes]) -> Reply:
         """Make dead items ready again."""
-        for item_id in entries:
-            check_id(item_id)
-        state = self._open(now)
-        answers: list[Answer] = []
-        for item_id in entries:
-            item = self.items.get(item_id)
-            answers.append(int(item is not None and item.where == "dead"))
-            if item and answers[-1]:
-                item.attempt = 0
-                self._to_ready(item, tick(state, now))
-                self.kept.pop(item_id, None)
-                self.counters["revived"] += 1
-        if any(answers):
-            self.state = state
-            if self._attended(state):
-                self._wake()
-        return bare(answers)
+        return self._make_ready(now, entries, "dead", "revived")
 
     def promote(self, now: int, entries: Sequence[bytes]) -> Reply:
         """Make delayed items ready now."""
+        return self._make_ready(now, entries, "delayed", "promoted")
+
+    def _make_ready(self, now: int, entries: Sequence[bytes], where: str, counter: str) -> Reply:
         for item_id in entries:
             check_id(item_id)
         state = self._open(now)
         answers: list[Answer] = []
         for item_id in entries:
             item = self.items.get(item_id)
-            answers.append(int(item is not None and item.where == "delayed"))
+            answers.append(int(item is not None and item.where == where))
             if item and answers[-1]:
                 self._to_ready(item, tick(state, now))
-                self.counters["promoted"] += 1
+                self.counters[counter] += 1
+                if where == "dead":
+                    item.attempt = 0
+                    self.kept.pop(item_id, None)
         if any(answers):
-            state.next_due = self.first_due()
+            if where == "delayed":
+                state.next_due = self.first_due()
             self.state = state
             if self._attended(state):
                 self._wake()
