@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ from support.sentinel_set import SentinelSet
 
 import leaseq
 from leaseq import flows
+from leaseq_conformance import server_programs
 from leaseq_conformance.fault_proxy import FaultProxy
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     chosen: str | None = config.getoption("--tier")
+    if chosen == "quick":
+        server_programs.CACHE = Path()  # `make test` fetches no other server than the default, which is in a wheel
     plugin = tiers.Tiers(config, chosen.split(",") if chosen else None)
     config.pluginmanager.register(plugin, tiers.NAME)
 

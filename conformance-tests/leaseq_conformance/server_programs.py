@@ -16,7 +16,7 @@ from leaseq_conformance.server_process import ServerError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CACHE: Final = Path(os.environ.get("LEASEQ_SERVERS_DIR") or Path(__file__).parents[2] / ".servers")
+CACHE = Path(os.environ.get("LEASEQ_SERVERS_DIR") or Path(__file__).parents[2] / ".servers")
 """Where `make servers` of the project puts programs: CACHE/bin/NAME."""
 
 

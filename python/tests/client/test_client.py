@@ -355,6 +355,7 @@ def test_tls(flavour: ClientFlavour, tmp_path: Path) -> None:
             assert len(waiting.result(TIMEOUT_SECS).data) == 100_000
 
 
+@pytest.mark.slow
 def test_tls_with_a_certificate_of_the_client(flavour: ClientFlavour, tmp_path: Path) -> None:
     """LQ-CLIENT-1: the server asks for it; what the URL says of the server's own counts too."""
     issuer, stranger = trustme.CA(), trustme.CA()

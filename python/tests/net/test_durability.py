@@ -444,6 +444,7 @@ def test_a_server_that_cannot_wait_for_its_disk(flavour: ClientFlavour, own_serv
     assert queue.complete(item)
 
 
+@pytest.mark.slow
 def test_an_old_server_is_refused_by_name(flavour: ClientFlavour) -> None:
     """Redis 7.0 has WAIT and no WAITAOF."""
     with SpawnedServer("redis-7.0", *AOF) as server:
