@@ -150,6 +150,7 @@ class Outcome:
         attempt: the number of leases that it had.
         keep: seconds for which the outcome of an item that is still there will be kept; 0: not at all, or it is gone.
         content: the result, or the text of the error in UTF-8; empty without an outcome.
+        pending: true if an outcome can still come: the item is there, may be completed, and keeps its outcome.
     """
 
     id: str
@@ -159,16 +160,12 @@ class Outcome:
     attempt: int
     keep: float
     content: bytes
+    pending: bool = False
 
     @property
     def finished(self) -> bool:
         """True if there is an outcome: a result or a failure."""
         return self.state in {"result", "failure"}
-
-    @property
-    def pending(self) -> bool:
-        """True if an outcome can still come: the item is there, may be completed, and keeps its outcome."""
-        return self.keep > 0 and self.state in WAITS
 
     @property
     def error(self) -> str | None:

@@ -87,7 +87,12 @@ class Executor(Borrower):
         until = sent_at + self.route.limit_secs
         answer: Any = None
         call: PendingCall[T] | None = None
-        with self.life:
+        # as `with self.life`, which is two functions more: every call passes here
+        calls, caller = self.life.calls, concurrency.caller()
+        calls.append(caller)
+        try:
+            if self.life.closed:
+                self.life.raise_if_closed("is closed")
             try:
                 connection = await self.route.acquire(self.key, None, until)
             except NOT_CONNECTED as error:
@@ -103,6 +108,8 @@ class Executor(Borrower):
                     self.route.release(connection)
             if command.undo is not None:
                 answer = self._deliver(command, answer, sent_at)
+        finally:
+            calls.remove(caller)
         if command.registers and sent_at >= self._register_at:
             await self._register(command, answer)
         result: T = answer

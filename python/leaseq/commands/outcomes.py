@@ -7,7 +7,7 @@ from leaseq import _scripts
 from leaseq.commands import codecs
 from leaseq.commands.encoding import Command, command
 from leaseq.keys import QueueKeys
-from leaseq.results import Outcome
+from leaseq.results import WAITS, Outcome
 
 
 def outcome(keys: QueueKeys, ids: Sequence[str]) -> Command[list[Outcome]]:
@@ -18,7 +18,12 @@ def outcome(keys: QueueKeys, ids: Sequence[str]) -> Command[list[Outcome]]:
 
     def parse(reply: list[Any]) -> list[Outcome]:
         return [
-            Outcome(item_id, *known) for item_id, known in zip(ids, codecs.outcome_reply(reply), strict=False)
+            Outcome(
+                item_id, state, created, ended, attempt, keep, content, pending=keep > 0 and state in WAITS
+            )
+            for item_id, (state, created, ended, attempt, keep, content) in zip(
+                ids, codecs.outcome_reply(reply), strict=False
+            )
         ]
 
     arguments = codecs.outcome_arguments(ids)

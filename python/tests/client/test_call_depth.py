@@ -96,12 +96,12 @@ def found(url: str) -> dict[str, list[str]]:
 
 def test_a_call_passes_few_functions(found: dict[str, list[str]]) -> None:
     most = {
-        "add": (12, 6),
-        "lease": (20, 8),
-        "complete": (16, 7),
-        "release": (16, 7),
-        "enqueue": (17, 10),
-        "result": (22, 11),
+        "add": (10, 5),
+        "lease": (18, 7),
+        "complete": (14, 6),
+        "release": (14, 6),
+        "enqueue": (15, 9),
+        "result": (19, 9),
         "run": (60, 18),
         "run in the loop": (54, 18),
     }

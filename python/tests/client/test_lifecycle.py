@@ -51,6 +51,26 @@ def test_what_a_wait_leased_is_given_back(
     assert (info.state, info.attempt) == ("ready", 0)
 
 
+@pytest.mark.parametrize("which", range(2))
+def test_a_call_on_several_queues_ends_before_one_is_closed(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, proxy: Listener, which: int
+) -> None:
+    """LQ-BLOCK-6: the call of the group is in flight when any of its queues is closed; what it leased is given back first."""
+    queues = [flavour.queue(name, proxy.url, group="g") for name in "ab"]
+    other = flavour.queue("b", url, group="g")
+    several = flavour.queues(queues)
+    assert several.lease(30, block=False) is None, "the script is known"
+    other.add_item(Item(b"x", id="b1"))
+    proxy.hold_replies_after = 0
+    call = flavour.start(several.lease, 30)
+    servers.wait_until(lambda: other.stats().leased == 1)
+    close_with_replies_held(flavour, queues[which], proxy)
+    with pytest.raises(leaseq.QueueClosedError, match=repr("ab"[which])):
+        call.result(TIMEOUT_SECS)
+    info = other.inspect("b1")
+    assert (info.state, info.attempt) == ("ready", 0)
+
+
 def test_who_died_is_published_by_a_queue_that_closes_at_once(url: str) -> None:
     """LQ-CLIENT-8: the outcome is asked for in the background, which has not started when the queue is closed."""
     other = leaseq.WorkQueue("q", url)

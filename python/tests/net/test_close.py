@@ -63,7 +63,7 @@ def test_closing_that_was_interrupted_is_finished(
     proxy.hold_replies_after = 0
     call = threading.Thread(target=queue.stats)
     call.start()
-    servers.wait_until(lambda: bool(queue.executor.life._in_flight))
+    servers.wait_until(lambda: bool(queue.executor.life.calls))
 
     def interrupted(_: float) -> None:
         raise KeyboardInterrupt
