@@ -146,6 +146,14 @@ pytest-nightly: typescript-build go-build rust-build ## the longest tests, on on
 pytest-faults: servers ## random faults for each flavour of the client, FAULT_SECONDS (300) long each, two at a time
 	$(BIN)/python -m pytest -n 2 --dist load --tier=nightly $(RANDOM_FAULTS)
 
+.PHONY: chaos
+chaos: servers ## a table of what each kind of fault loses, does twice or leaves stuck, in 20 minutes; ARGS=--help tells of more
+	PYTHONPATH=python/tests $(BIN)/python -m chaos $(ARGS)
+
+.PHONY: soak
+soak: servers-newest ## 20 minutes of mixed load under kills: memory, descriptors and throughput are to stay flat
+	PYTHONPATH=python/tests $(BIN)/python -m chaos.soak $(ARGS)
+
 .PHONY: pytest-deployment
 pytest-deployment: servers-all ## what operators paste from the pages, on every server that can be fetched
 	$(PYTEST) -m each_server --server=$(ALL_SERVERS) python/tests/docs
