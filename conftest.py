@@ -51,7 +51,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     chosen: str | None = config.getoption("--tier")
     if chosen == "quick":
-        server_programs.CACHE = Path()  # `make test` fetches no other server than the default, which is in a wheel
+        # `make test` fetches no other server than the default, which is in a wheel
+        server_programs.CACHE = Path()
     plugin = tiers.Tiers(config, chosen.split(",") if chosen else None)
     config.pluginmanager.register(plugin, tiers.NAME)
 

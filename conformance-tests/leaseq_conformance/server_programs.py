@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from leaseq_conformance.server_process import ServerError
 

@@ -118,7 +118,7 @@ class Lifecycle:
             return list(self._waiting)
 
     def cut(self, connection: Connection, *, gently: bool) -> None:
-        """Cut the connection of a waiter. With `gently`, one that may bring items can finish what the server has started."""
+        """Cut the connection of a waiter. With `gently`, if it may bring items, it can finish what the server has started."""
         with self._guard:  # a connection that no longer waits may be in other use by now
             if connection in self._waiting:
                 connection.half_close() if gently and connection.pipelined else connection.abort()

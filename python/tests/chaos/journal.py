@@ -1,4 +1,4 @@
-"""What the programs of a campaign write down: lines that outlive a kill."""
+"""Journals of the programs of a campaign: lines that outlive a kill."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Record(Hooks):
 
 
 class Member:
-    """What all roles have."""
+    """A program, in any role."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

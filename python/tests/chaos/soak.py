@@ -35,7 +35,7 @@ LEAST_SHARE: Final = 0.8
 
 @dataclass(frozen=True)
 class Sample:
-    """What is so after a minute.
+    """A look at the campaign after a minute.
 
     Attributes:
         completed: items that were completed in that minute.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DRAIN_SECS: Final = 40.0
-"""What is only waited for ends within that: leases of 5 s, pauses of workers, delays of jobs whose process died."""
+"""The longest wait for the end of all work: leases of 5 s, pauses of workers, delays of jobs whose process died."""
 START_SECS: Final = 60.0
 ROLES: Final = ("produce", "loop", "threads", "asyncio", "cleaner")
 WORKER: Final = ("--queue", QUEUE, "--processes", "2", "--concurrency", "4", "--for", "5", "--grace", "3")

@@ -1,4 +1,4 @@
-"""What a fault did: read from the journals and from what the server has at the end."""
+"""The verdict on a fault, read from the journals and from what the server has at the end."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Verdict:
         items, jobs: those that the server said it has.
         lost: items of them that no handler ever ran to its end, and that are gone.
         lost_jobs: jobs of them that have no outcome at the end, and are gone.
-        twice: items for which two calls were told that they completed it.
-        stuck: items and jobs that nobody leases within the time, without repair.
+        twice: items for which two calls returned that they completed it.
+        stuck: items and jobs that are left after the time, without repair.
         stuck_after: the same after a deep clean.
         recovery: the longest time from the end of a fault to the next completion, in seconds.
         wrong: errors that have no name of leaseq.
