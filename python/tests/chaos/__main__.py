@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chaos.verdict import Verdict
 
 CALM_SECS: Final = 2.0
-COLUMNS: Final = ("items", "jobs", "lost", "jobs lost", "twice", "stuck", "after", "recovery")
+COLUMNS: Final = ("items", "jobs", "lost", "jobs lost", "no result", "twice", "stuck", "after", "recovery")
 
 
 def run(fault: Fault, seed: int, program: str, replicas: int) -> Verdict:
@@ -45,19 +45,25 @@ def run(fault: Fault, seed: int, program: str, replicas: int) -> Verdict:
 def row(name: str, verdict: Verdict) -> str:
     """Return a line of the table."""
     counts = (verdict.items, verdict.jobs, verdict.lost, verdict.lost_jobs)
-    cells = (*counts, verdict.twice, verdict.stuck, verdict.stuck_after)
+    cells = (*counts, verdict.no_outcome, verdict.twice, verdict.stuck, verdict.stuck_after)
     return f"{name:26}" + "".join(f"{cell:>10}" for cell in cells) + f"{verdict.recovery:>9.1f}s"
 
 
 @click.command(help=__doc__)
 @click.option("--fault", "names", multiple=True, type=click.Choice([fault.name for fault in FAULTS]))
 @click.option("--seed", type=int, help="that of an earlier run")
-@click.option("--replicas", default=0, show_default=True, help="that each call waits for: durable calls")
+@click.option(
+    "--replicas",
+    default=0,
+    show_default=True,
+    help="that each add, and each completion by hand, waits for; rows whose servers have fewer are left out",
+)
 @click.option("--server", default=servers.DEFAULT, show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), help="a file for the counts as JSON")
 def main(names: tuple[str, ...], seed: int | None, replicas: int, server: str, output: Path | None) -> None:
     """Run the rows."""
     chosen = [fault for fault in FAULTS if not names or fault.name in names]
+    chosen = [fault for fault in chosen if fault.stage.replicas >= replicas]
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     click.echo(f"--seed {seed} --server {server} --replicas {replicas}")
     click.echo(f"{'fault':26}" + "".join(f"{column:>10}" for column in COLUMNS))

@@ -105,7 +105,7 @@ def kill_node(stage: stages.Clustered) -> None:
     node.start()
     with node.client(decode_responses=True) as client:
         servers.wait_until(
-            lambda: "cluster_state:ok" in client.execute_command("CLUSTER INFO"), stages.START_SECS
+            lambda: "cluster_state:ok" in client.execute_command("CLUSTER", "INFO"), stages.START_SECS
         )
     stage.move_slot("{items}", stage.chance.choice(stage.cluster.nodes))
 

@@ -45,12 +45,15 @@ class Stage:
         chance: what is random.
         server: the server, or the first of several.
         members: the programs by role; `jobs` is a `leaseq worker`.
+        replicas: how many the server has.
     """
 
-    def __init__(self, program: str, chance: random.Random, replicas: int) -> None:
+    replicas = 0
+
+    def __init__(self, program: str, chance: random.Random, awaited: int) -> None:
         self.program = program
         self.chance = chance
-        self._replicas = replicas
+        self._awaited = awaited
         self._stack = contextlib.ExitStack()
         self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="leaseq-chaos-")))
         self.members: dict[str, subprocess.Popen[bytes]] = {}
@@ -85,7 +88,7 @@ class Stage:
                 *WORKER,
             ]
         more = {"CHAOS_URL": self.url, "CHAOS_FOLDER": str(self._folder)}
-        more["CHAOS_REPLICAS"] = str(self._replicas)
+        more["CHAOS_REPLICAS"] = str(self._awaited)
         with (self._folder / f"{role}.log").open("ab") as log:
             self.members[role] = subprocess.Popen(
                 command, env=programs.environment(**more), stdout=log, stderr=log, start_new_session=True
@@ -176,10 +179,10 @@ class Stage:
             if role != "produce" and process.poll() is not None:
                 self.start(role)
 
-    def _unknown(self, ids: list[str]) -> int:
+    def _unknown(self, ids: list[str]) -> list[str]:
         with jobs.App(self.url, queue=QUEUE) as app:
             states = app.statuses([app.handle(each) for each in ids])
-        return sum(state == "unknown" for state in states)
+        return [job_id for job_id, state in zip(ids, states, strict=True) if state == "unknown"]
 
     def _end(self, role: str) -> None:
         process = self.members[role]
@@ -257,6 +260,8 @@ class WithPassword(Stage):
 class Replicated(Stage):
     """A primary with a replica that both keep what they have."""
 
+    replicas = 1
+
     def _start_servers(self) -> servers.SpawnedServer:
         server = super()._start_servers()
         fast = ("--repl-diskless-sync-delay", "0")
@@ -274,6 +279,8 @@ class Replicated(Stage):
 
 class Watched(Stage):
     """A primary with two replicas that Sentinels watch."""
+
+    replicas = 2
 
     def _start_servers(self) -> servers.SpawnedServer:
         self._set = self.own(SentinelSet(self.program))

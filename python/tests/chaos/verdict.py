@@ -24,7 +24,8 @@ class Verdict:
     Attributes:
         items, jobs: those that the server said it has.
         lost: items of them that no handler ever ran to its end, and that are gone.
-        lost_jobs: jobs of them that have no outcome at the end, and are gone.
+        lost_jobs: the same of jobs.
+        no_outcome: jobs that are gone, and so is their outcome, or they are lost.
         twice: items for which two calls returned that they completed it.
         stuck: items and jobs that are left after the time, without repair.
         stuck_after: the same after a deep clean.
@@ -36,6 +37,7 @@ class Verdict:
     jobs: int = 0
     lost: int = 0
     lost_jobs: int = 0
+    no_outcome: int = 0
     twice: int = 0
     stuck: int = 0
     stuck_after: int = 0
@@ -46,7 +48,8 @@ class Verdict:
         """Return what should not be. A server that lost data may have lost items, and what said that they were completed."""
         zeros = {"stuck after a deep clean": self.stuck_after, "without a name": len(self.wrong)}
         if not server_loses:
-            zeros |= {"lost": self.lost + self.lost_jobs, "completed twice": self.twice, "stuck": self.stuck}
+            zeros |= {"lost": self.lost + self.lost_jobs, "jobs without an outcome": self.no_outcome}
+            zeros |= {"completed twice": self.twice, "stuck": self.stuck}
         found = [f"{count} {what}" for what, count in zeros.items() if count]
         if not self.items or not self.jobs:
             found.append("no load")
@@ -55,12 +58,14 @@ class Verdict:
         return found
 
 
-def judge(lines: Iterable[Line], unknown_jobs: int, stuck: Sequence[int], over: Sequence[float]) -> Verdict:
+def judge(
+    lines: Iterable[Line], unknown_jobs: Sequence[str], stuck: Sequence[int], over: Sequence[float]
+) -> Verdict:
     """Return the verdict.
 
     Args:
         lines: those of all journals.
-        unknown_jobs: acknowledged jobs that are gone without an outcome.
+        unknown_jobs: ids of acknowledged jobs that are gone without an outcome.
         stuck: items and jobs on the server when all should be done, and after a deep clean.
         over: the times at which a fault was over, in seconds since 1970.
     """
@@ -79,7 +84,8 @@ def judge(lines: Iterable[Line], unknown_jobs: int, stuck: Sequence[int], over: 
         items=len(about[ADDED]),
         jobs=len(about[ENQUEUED]),
         lost=max(0, len(gone) - stuck[-1]),
-        lost_jobs=unknown_jobs,
+        lost_jobs=len(set(unknown_jobs) - about[ENDED].keys()),
+        no_outcome=len(unknown_jobs),
         twice=sum(count > 1 for count in about[TRUE].values()),
         stuck=stuck[0],
         stuck_after=stuck[-1],

@@ -19,7 +19,7 @@ GOOD = [
 
 
 def test_a_campaign_without_a_fault_that_counts() -> None:
-    found = judge(GOOD, 0, [0, 0], [0.0, 1.0])
+    found = judge(GOOD, [], [0, 0], [0.0, 1.0])
     assert (found.items, found.jobs) == (3, 1)
     assert found.recovery == pytest.approx(0.6)
     assert found.problems(server_loses=False) == []
@@ -28,17 +28,23 @@ def test_a_campaign_without_a_fault_that_counts() -> None:
 @pytest.mark.parametrize(
     ("more", "without", "unknown", "stuck", "over", "problem"),
     [
-        ([], Line(0.5, ENDED, "item 0"), 0, [0, 0], [0.0], "1 lost"),
-        ([Line(3, TRUE, "item 1")], None, 0, [0, 0], [0.0], "1 completed twice"),
-        ([], None, 1, [0, 0], [0.0], "1 lost"),
-        ([Line(3, ADDED, "item 3")], None, 0, [1, 0], [0.0], "1 lost"),
-        ([Line(3, ADDED, "item 3")], None, 0, [1, 1], [0.0], "1 stuck"),
-        ([Line(3, WRONG, "KeyError")], None, 0, [0, 0], [0.0], "1 without a name"),
-        ([], None, 0, [0, 0], [2.6], "no completion behind a fault"),
+        ([], Line(0.5, ENDED, "item 0"), [], [0, 0], [0.0], "1 lost"),
+        ([Line(3, TRUE, "item 1")], None, [], [0, 0], [0.0], "1 completed twice"),
+        ([], None, ["job"], [0, 0], [0.0], "1 lost"),
+        ([Line(2, ENDED, "job")], None, ["job"], [0, 0], [0.0], "1 jobs without an outcome"),
+        ([Line(3, ADDED, "item 3")], None, [], [1, 0], [0.0], "1 lost"),
+        ([Line(3, ADDED, "item 3")], None, [], [1, 1], [0.0], "1 stuck"),
+        ([Line(3, WRONG, "KeyError")], None, [], [0, 0], [0.0], "1 without a name"),
+        ([], None, [], [0, 0], [2.6], "no completion behind a fault"),
     ],
 )
 def test_what_counts(
-    more: list[Line], without: Line | None, unknown: int, stuck: list[int], over: list[float], problem: str
+    more: list[Line],
+    without: Line | None,
+    unknown: list[str],
+    stuck: list[int],
+    over: list[float],
+    problem: str,
 ) -> None:
     lines = [line for line in GOOD if line != without]
     found = judge([*lines, *more], unknown, stuck, over)
