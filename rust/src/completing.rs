@@ -37,14 +37,16 @@ impl Prepared {
         Ok(Prepared { call: requests::complete_with(queue.keys(), part)?, leases: leases_of(part), follow_ups })
     }
 
-    async fn run(&self, queue: &Queue) -> Result<Vec<Completed>> {
+    /// Returns the answers, and the error of the wait behind the call.
+    async fn run(&self, queue: &Queue) -> Result<(Vec<Completed>, Option<Error>)> {
         let pool = queue.pool();
         while_ending(&pool.beats, &queue.keys().registry_entry(), &self.leases, async {
-            let reply = pool.call(&self.call).await?;
-            match &self.follow_ups {
-                Some(counts) => read_complete_with_reply(reply, counts),
-                None => Ok(read_complete_reply(reply)?.into_iter().map(without_follow_ups).collect()),
-            }
+            let (reply, shortfall) = pool.call_durably(&self.call, queue.durability()).await?;
+            let answers = match &self.follow_ups {
+                Some(counts) => read_complete_with_reply(reply, counts)?,
+                None => read_complete_reply(reply)?.into_iter().map(without_follow_ups).collect(),
+            };
+            Ok((answers, shortfall))
         })
         .await
     }
@@ -78,8 +80,14 @@ impl Queue {
     async fn run_prepared(&self, calls: Vec<Prepared>) -> ListResult<Completed> {
         let mut answers = Vec::new();
         for each in calls {
-            let found = each.run(self).await;
+            let (found, shortfall) = match each.run(self).await {
+                Ok((found, shortfall)) => (Ok(found), shortfall),
+                Err(error) => (Err(error), None),
+            };
             answers = collect(answers, each.leases.len(), found)?;
+            if let Some(error) = shortfall {
+                return Err(PartialError::new(answers, 0, error));
+            }
         }
         Ok(answers)
     }
@@ -101,15 +109,15 @@ impl Queue {
         self.run_prepared(calls).await
     }
 
-    /// Completes items and leases up to `count` others in one round trip, without waiting. It takes two if an outcome is kept or there are more
-    /// than 256 entries; if the second fails, the error has the answers of the first.
+    /// Completes items and leases up to `count` others in one round trip, without waiting. It takes two if an outcome is kept, there are more
+    /// than 256 entries, or the completion is durable; if the second fails, the error has the answers of the first.
     pub async fn complete_and_lease(
         &self,
         entries: Vec<Completion>,
         count: usize,
         duration: Duration,
     ) -> std::result::Result<(Vec<bool>, Vec<LeasedItem>), PartialError<bool>> {
-        let fused = (1..=MAX_ENTRIES).contains(&entries.len()) && entries.iter().all(Completion::is_simple);
+        let fused = self.durability().is_none() && (1..=MAX_ENTRIES).contains(&entries.len()) && entries.iter().all(Completion::is_simple);
         if !fused {
             let completed = self.complete_all(entries).await?;
             return self.then_lease(completed, count, duration).await;

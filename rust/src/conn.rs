@@ -1,8 +1,9 @@
 //! One connection to one server, which connects once and repeats nothing. It decides of each failure whether the call can have run.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -11,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
+use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::home::Home;
 use crate::script::Call;
@@ -29,6 +31,8 @@ pub(crate) struct Conn {
     /// Called once, when the connection breaks or a reply is late.
     pub(crate) broken: OnceLock<Box<dyn Fn() + Send + Sync>>,
     reported: AtomicBool,
+    /// The kinds of waits that the server is known to have.
+    waits: Mutex<HashSet<&'static str>>,
 }
 
 /// Counts a call whose reply is expected.
@@ -67,6 +71,7 @@ impl Conn {
             retired: AtomicBool::new(false),
             broken: OnceLock::new(),
             reported: AtomicBool::new(false),
+            waits: Mutex::default(),
         })
     }
 
@@ -197,6 +202,29 @@ impl Conn {
             }
         }
         reply
+    }
+
+    /// Makes a call and waits behind it, over the same socket. Whatever becomes of the wait, the reply of the call is returned.
+    pub(crate) async fn run_durably(
+        &self,
+        call: &Call,
+        durability: &Durability,
+        limit: Duration,
+        asking: bool,
+    ) -> Result<(Value, Option<Error>)> {
+        self.check_wait(durability, limit).await?;
+        let reply = self.run(call, limit, asking).await?;
+        let waited = self.send(durability.timeout() + limit, &durability.command()).await;
+        Ok((reply, durability.shortfall(waited)))
+    }
+
+    /// Asks once whether the server waits so.
+    async fn check_wait(&self, durability: &Durability, limit: Duration) -> Result<()> {
+        let known = || self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known().contains(durability.name()) && durability.read_probe(self.send(limit, &durability.probe()).await)? {
+            known().insert(durability.name());
+        }
+        Ok(())
     }
 
     /// Makes calls, one right behind the other.

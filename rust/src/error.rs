@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use redis::RedisError;
 
+use crate::durability::NotDurable;
 use crate::encoding::Added;
 use crate::generated::errors::{NOT_RUN, STOPPED_INSIDE, ScriptError, TURNED_AWAY};
 
@@ -31,6 +32,10 @@ pub enum ErrorKind {
     OtherRuntime,
     /// The server runs no Lua scripts (LQ-ERROR-6).
     NoScripts,
+    /// The call was done, and too few servers have it: see [`Queue::durable`](crate::Queue::durable).
+    NotDurable(NotDurable),
+    /// The server cannot wait so: it has no WAITAOF, or no append-only file. Nothing was done.
+    NoDurability,
     /// Another error reply of the server, by its first word.
     Server(String),
 }
@@ -64,7 +69,7 @@ impl Error {
     }
 
     /// The code of the protocol (`LEASEQ_...`), the first word of a reply of the server, or `CONNECTION`, `CLOSED`,
-    /// `OTHER_PROCESS`, `OTHER_RUNTIME` or `NO_SCRIPTS`.
+    /// `OTHER_PROCESS`, `OTHER_RUNTIME`, `NO_SCRIPTS`, `NOT_DURABLE` or `NO_DURABILITY`.
     pub fn code(&self) -> &str {
         match &self.kind {
             ErrorKind::Script(code) => code.code(),
@@ -74,6 +79,8 @@ impl Error {
             ErrorKind::OtherProcess => "OTHER_PROCESS",
             ErrorKind::OtherRuntime => "OTHER_RUNTIME",
             ErrorKind::NoScripts => "NO_SCRIPTS",
+            ErrorKind::NotDurable(_) => "NOT_DURABLE",
+            ErrorKind::NoDurability => "NO_DURABILITY",
             ErrorKind::Server(word) => word,
         }
     }
@@ -140,6 +147,22 @@ impl Error {
         let why = "the server runs no Lua scripts, nothing was done: load the Lua module of Valkey, start Garnet with --lua, \
                    do not rename EVAL and EVALSHA, or take Redis 6.2 or later";
         Error::new(ErrorKind::NoScripts, true, why)
+    }
+
+    pub(crate) fn not_durable(found: NotDurable, why: &str) -> Error {
+        Error::new(ErrorKind::NotDurable(found), true, format!("the call was done, but it is not durable: {why}"))
+    }
+
+    pub(crate) fn no_durability(why: impl Into<String>) -> Error {
+        Error::new(ErrorKind::NoDurability, true, why)
+    }
+
+    /// The same with the answer of a call on one item, if the call was done.
+    pub(crate) fn with_answer(mut self, answer: Option<bool>) -> Error {
+        if let ErrorKind::NotDurable(found) = &mut self.kind {
+            found.took_effect = answer;
+        }
+        self
     }
 
     /// An error reply, by its first word and the text behind it.

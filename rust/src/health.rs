@@ -20,7 +20,8 @@ pub(crate) fn is_server_away(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::Script(code) => matches!(code, ScriptError::OutOfMemory | ScriptError::Clock),
         ErrorKind::Connection | ErrorKind::Server(_) => true,
-        ErrorKind::Full | ErrorKind::Closed | ErrorKind::OtherProcess | ErrorKind::OtherRuntime | ErrorKind::NoScripts => false,
+        ErrorKind::Full | ErrorKind::Closed | ErrorKind::OtherProcess | ErrorKind::OtherRuntime => false,
+        ErrorKind::NoScripts | ErrorKind::NotDurable(_) | ErrorKind::NoDurability => false,
     }
 }
 

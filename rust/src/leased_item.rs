@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::encoding::Header;
-use crate::error::Result;
+use crate::error::{PartialError, Result};
 use crate::generated::codecs::{Completed, LeaseItem, ReleaseOptions, Released};
 use crate::heartbeat::Heartbeat;
 use crate::item::{Completion, Release};
@@ -144,10 +144,15 @@ impl LeasedItem {
     pub async fn complete_with(&self, entry: Completion) -> Result<Completed> {
         let queue = self.queue();
         if entry.follow_ups.is_empty() {
-            let completed = queue.complete_all(vec![entry]).await?;
-            return Ok(Completed { completed: completed.first() == Some(&true), follow_ups: Vec::new() });
+            return match queue.complete_all(vec![entry]).await {
+                Ok(completed) => Ok(Completed { completed: completed.first() == Some(&true), follow_ups: Vec::new() }),
+                Err(PartialError { answers, cause, .. }) => Err(cause.with_answer(answers.first().copied())),
+            };
         }
-        first(queue.hand_off_all(vec![entry]).await?)
+        match queue.hand_off_all(vec![entry]).await {
+            Ok(answers) => first(answers),
+            Err(PartialError { answers, cause, .. }) => Err(cause.with_answer(answers.first().map(|each| each.completed))),
+        }
     }
 
     /// The entry of this item for [`Queue::release_all`].

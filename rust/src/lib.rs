@@ -6,6 +6,7 @@ mod client;
 mod completer;
 mod completing;
 mod conn;
+mod durability;
 mod encoding;
 mod error;
 mod generated;
@@ -47,6 +48,7 @@ mod worker;
 mod worker_settings;
 
 pub use client::{Client, ClientBuilder};
+pub use durability::{Durability, NotDurable};
 pub use encoding::{Added, Header};
 pub use error::{Error, ErrorKind, ListResult, PartialError, Result};
 pub use generated::codecs::{

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::error::Result;
+use crate::durability::Durability;
+use crate::error::{Error, Result};
 use crate::generated::scripts::WAIT_CAP_MS;
 use crate::heartbeat::Heartbeats;
 use crate::keys::{QueueKeys, REGISTRY};
@@ -134,6 +135,29 @@ impl Pool {
     /// Makes a call on the shared connection.
     pub(crate) async fn call(&self, call: &Call) -> Result<Value> {
         self.shared.run(call, self.limit).await
+    }
+
+    /// Makes a call, and waits behind it if it is to be durable: on a connection that no other call uses meanwhile, since a wait holds up what
+    /// comes behind. Returns the reply, and the error of the wait.
+    pub(crate) async fn call_durably(&self, call: &Call, durability: Option<&Durability>) -> Result<(Value, Option<Error>)> {
+        let Some(durability) = durability else { return Ok((self.call(call).await?, None)) };
+        if self.closing.is_cancelled() {
+            return Err(Error::closed());
+        }
+        let router = self.acquire();
+        let found = {
+            let calling = router.run_durably(call, self.limit, durability);
+            tokio::pin!(calling);
+            tokio::select! {
+                found = &mut calling => found,
+                () = self.closing.cancelled() => {
+                    router.close();
+                    calling.await
+                }
+            }
+        };
+        self.release(router, Vec::new(), !matches!(found, Ok((_, None))));
+        found
     }
 
     /// Runs something in the background, which a close waits for.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::durability::Durability;
 use crate::encoding::{Added, Words};
 use crate::error::{Error, ListResult, PartialError, Result};
 use crate::generated::scripts::MAX_ENTRIES;
@@ -25,6 +26,7 @@ use crate::waiting::{Target, wait_for};
 pub struct Queue {
     pool: Arc<Pool>,
     keys: Arc<QueueKeys>,
+    durability: Option<Durability>,
 }
 
 impl std::fmt::Debug for Queue {
@@ -56,7 +58,7 @@ impl Wait {
 
 impl Queue {
     pub(crate) fn new(pool: &Arc<Pool>, keys: QueueKeys) -> Queue {
-        Queue { pool: pool.clone(), keys: Arc::new(keys) }
+        Queue { pool: pool.clone(), keys: Arc::new(keys), durability: None }
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
@@ -65,6 +67,15 @@ impl Queue {
 
     pub(crate) fn keys(&self) -> &QueueKeys {
         &self.keys
+    }
+
+    pub(crate) fn durability(&self) -> Option<&Durability> {
+        self.durability.as_ref()
+    }
+
+    /// The same queue with another wait behind calls, or none.
+    pub(crate) fn with_durability(&self, durability: Option<Durability>) -> Queue {
+        Queue { durability, ..self.clone() }
     }
 
     /// The name of the queue.
@@ -79,7 +90,10 @@ impl Queue {
 
     /// Adds an item: see [`Added`].
     pub async fn add(&self, item: NewItem) -> Result<Added> {
-        first(self.add_all(&[item], Wait::No).await?)
+        match self.add_all(&[item], Wait::No).await {
+            Ok(answers) => first(answers),
+            Err(PartialError { answers, cause, .. }) => Err(cause.with_answer(answers.first().map(|added| added.is_new()))),
+        }
     }
 
     /// Adds items, and returns what became of each. Waits for room if it is told to; without room for all the error is

@@ -1,13 +1,14 @@
 //! Sends each call to the node that has its group, and follows redirections.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use redis::{Cmd, Value};
 use tokio::time::{Instant, sleep};
 
 use crate::conn::Conn;
+use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::group_of_key;
 use crate::link::Link;
@@ -109,6 +110,13 @@ impl Router {
         self.follow(&call.keys[0], limit, Request::Call(call)).await
     }
 
+    /// Makes a call and waits behind it. Returns the reply, and the error of the wait.
+    pub(crate) async fn run_durably(&self, call: &Call, limit: Duration, durability: &Durability) -> Result<(Value, Option<Error>)> {
+        let shortfall = OnceLock::new();
+        let reply = self.follow(&call.keys[0], limit, Request::DurableCall(call, durability, &shortfall)).await?;
+        Ok((reply, shortfall.into_inner()))
+    }
+
     /// Makes calls on keys of one slot, one right behind the other. It is for calls whose replies say nothing that is needed.
     pub(crate) async fn run_all(&self, calls: &[Call], limit: Duration) -> Result<()> {
         let Some(first) = calls.first() else { return Ok(()) };
@@ -177,6 +185,7 @@ impl Router {
 /// What is sent to a node.
 enum Request<'a> {
     Call(&'a Call),
+    DurableCall(&'a Call, &'a Durability, &'a OnceLock<Error>),
     Calls(&'a [Call]),
     Command(&'a Cmd),
     #[cfg(feature = "jobs")]
@@ -187,6 +196,11 @@ impl Request<'_> {
     async fn send(&self, conn: &Conn, asking: bool, limit: Duration) -> Result<Value> {
         match self {
             Request::Call(call) => conn.run(call, limit, asking).await,
+            Request::DurableCall(call, durability, found) => {
+                let (reply, shortfall) = conn.run_durably(call, durability, limit, asking).await?;
+                shortfall.map(|error| found.set(error));
+                Ok(reply)
+            }
             Request::Command(command) => conn.send_asking((*command).clone(), limit, asking).await,
             #[cfg(feature = "jobs")]
             Request::Transaction(commands) => conn.transaction(commands, limit).await,

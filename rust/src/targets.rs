@@ -140,7 +140,11 @@ impl Target for RoomTarget {
         let sent = Instant::now();
         let missing = missing_of(self.entries.len(), &self.answers.lock().unwrap_or_else(PoisonError::into_inner));
         let entries: Vec<Words> = missing.iter().map(|at| self.entries[*at].clone()).collect();
-        let reply = on.run(&requests::add(self.queue.keys(), &entries), self.queue.pool().limit).await?;
+        let call = requests::add(self.queue.keys(), &entries);
+        let (reply, shortfall) = match self.queue.durability() {
+            None => (on.run(&call, self.queue.pool().limit).await?, None),
+            durability => self.queue.pool().call_durably(&call, durability).await?,
+        };
         let latest = read_add_reply(reply)?;
         if latest.len() != missing.len() {
             return Err(Error::bad_reply("it has another number of answers"));
@@ -150,6 +154,9 @@ impl Target for RoomTarget {
         answers.resize(self.entries.len(), Added(-1));
         for (at, answer) in missing.into_iter().zip(latest) {
             answers[at] = answer;
+        }
+        if let Some(error) = shortfall.filter(|_| !full) {
+            return Err(error);
         }
         Ok(Look { found: (!full).then_some(()), due: Some(WAIT_CAP), sent })
     }

@@ -75,7 +75,7 @@ impl Client {
             refused: Box::new(|error| error.clone().into()),
             prepare: None,
         };
-        WorkerBuilder { client: self.clone(), queues: queues.into_iter().collect(), settings }
+        WorkerBuilder { client: self.clone(), queues: queues.into_iter().map(|each| each.with_durability(None)).collect(), settings }
     }
 }
 

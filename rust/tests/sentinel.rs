@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use common::{Server, add, eventually, free_port, queue, tell};
+use common::{Server, add, eventually, queue, tell};
 use leaseq::{Client, Queue};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ async fn a_silent_sentinel_leaves_time_to_ask_another() {
 #[tokio::test]
 async fn a_replica_that_a_sentinel_names_is_not_taken_for_the_primary() {
     let server = Server::start();
-    let replica = Server::start_with(free_port(), &["--replicaof", "127.0.0.1", &server.port.to_string()]);
+    let replica = Server::with(&["--replicaof", "127.0.0.1", &server.port.to_string()]);
     let both = client(&[sentinel(Some(replica.port)), sentinel(Some(server.port))], 5 * SECOND);
     let queue = queue(&both);
     add(&queue, &["a"]).await;
@@ -63,16 +63,15 @@ async fn a_replica_that_a_sentinel_names_is_not_taken_for_the_primary() {
 #[tokio::test]
 async fn a_client_finds_the_new_primary_after_a_failover() {
     let server = Server::start();
-    let replica = Server::start_with(free_port(), &["--replicaof", "127.0.0.1", &server.port.to_string()]);
-    let port = free_port();
-    let config = std::env::temp_dir().join(format!("leaseq-sentinel-{port}.conf"));
+    let replica = Server::with(&["--replicaof", "127.0.0.1", &server.port.to_string()]);
+    let config = std::env::temp_dir().join(format!("leaseq-sentinel-{}.conf", std::process::id()));
     let lines = [
         format!("sentinel monitor main 127.0.0.1 {} 1", server.port),
         "sentinel down-after-milliseconds main 1000".into(),
         "sentinel failover-timeout main 3000".into(),
     ];
     std::fs::write(&config, lines.join("\n")).unwrap();
-    let watching = Server::start_with(port, &[config.to_str().unwrap(), "--sentinel"]);
+    let watching = Server::with(&[config.to_str().unwrap(), "--sentinel"]);
     let client = client(std::slice::from_ref(&watching.url), SECOND);
     let queue = queue(&client);
     add(&queue, &["a"]).await;

@@ -241,6 +241,22 @@ def test_a_with_block_has_nothing_to_add(
         assert queue.stats().items == 1
 
 
+def test_a_call_that_changes_nothing_has_nothing_to_wait_for(
+    flavour: ClientFlavour, pair: tuple[SpawnedServer, SpawnedServer]
+) -> None:
+    """The server counts the writes of a connection: false does not say that the earlier call is durable. A later write does."""
+    primary, replica = pair
+    queues = [flavour.queue("q", primary.url, durable=SHORT) for _ in range(2)]
+    item = Item(b"x", id="a")
+    with paused(replica):
+        with pytest.raises(NotDurableError):
+            queues[0].add_item(item)
+        assert queues[1].add_item(item) is False
+    assert queues[1].add_item(Item(b"x"), durable=LONG)
+    with replica.client() as client:
+        assert client.hlen("leaseq:{q}:q:items") == 2
+
+
 def test_the_time_limit_of_the_client_covers_the_wait(
     flavour: ClientFlavour, pair: tuple[SpawnedServer, SpawnedServer]
 ) -> None:

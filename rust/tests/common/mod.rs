@@ -43,7 +43,7 @@ fn program() -> PathBuf {
 impl Server {
     pub fn start() -> Server {
         // a port that was free may be that of another test's server by now
-        (0..5).find_map(|_| Server::try_start(free_port(), &[])).expect("a server with a free port")
+        Server::with(&[])
     }
 
     pub fn start_at(port: u16) -> Server {
@@ -73,6 +73,17 @@ impl Server {
             std::thread::sleep(Duration::from_millis(10));
         }
         Some(Server { process, url: format!("redis://127.0.0.1:{port}"), port })
+    }
+
+    /// A server with these options.
+    pub fn with(words: &[&str]) -> Server {
+        (0..5).find_map(|_| Server::try_start(free_port(), words)).expect("a server with a free port")
+    }
+
+    /// Sends a signal, such as STOP and CONT.
+    pub fn signal(&self, name: &str) {
+        let done = Command::new("kill").args([&format!("-{name}"), &self.process.id().to_string()]).status();
+        assert!(done.expect("kill").success());
     }
 
     pub fn client(&self) -> Client {
