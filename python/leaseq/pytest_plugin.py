@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import TypeVar
 
     from leaseq.jobs import App, aio
+    from leaseq.jobs.testing import Clock
 
     AnyApp = TypeVar("AnyApp", App, aio.App)
 
@@ -38,15 +39,30 @@ def leaseq_url(_leaseq_server: str) -> str:
     return _leaseq_server
 
 
+class LeaseqJobs:
+    """The fixture `leaseq_jobs`: call it with an App, and move the clock of all Apps it was called with.
+
+    Attributes:
+        clock: `leaseq_jobs.clock.advance("1h")` runs what is due by then.
+    """
+
+    def __init__(self, server: str, stack: contextlib.ExitStack, clock: Clock) -> None:
+        self.clock = clock
+        self._server = server
+        self._stack = stack
+
+    def __call__(self, app: AnyApp) -> AnyApp:
+        """Return the App. Until the test ends, its server is `leaseq_url`, and its jobs run as they are enqueued."""
+        from leaseq.jobs.testing import at_once
+
+        self._stack.enter_context(at_once(app, self._server, clock=self.clock))
+        return app
+
+
 @pytest.fixture
-def leaseq_jobs(leaseq_url: str) -> Iterator[Callable[[AnyApp], AnyApp]]:
+def leaseq_jobs(leaseq_url: str) -> Iterator[LeaseqJobs]:
     """Called with an App: until the test ends, its server is `leaseq_url`, and its jobs run as they are enqueued."""
-    from leaseq.jobs.testing import at_once
+    from leaseq.jobs.testing import Clock
 
     with contextlib.ExitStack() as stack:
-
-        def here(app: AnyApp) -> AnyApp:
-            stack.enter_context(at_once(app, leaseq_url))
-            return app
-
-        yield here
+        yield LeaseqJobs(leaseq_url, stack, Clock())

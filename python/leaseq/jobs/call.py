@@ -53,7 +53,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
     def item(self, settings: Settings) -> Item:
         """Return the item that carries the call. Raises SerializationError, BadIdError, BadTypeError, BadArgumentError."""
         options = self.options
-        now = time.time()
+        now = time.time() + settings.ahead
         due = now
         if options.delay or options.at is not None:
             due = options.due() or now + options.delay

@@ -159,12 +159,17 @@ class Options:
             given = {**given, "at": None}
         return dataclasses.replace(self, **given)
 
-    def counted_from(self, now: float | None) -> commands.additions.Options:
-        """As options of the item; `now` is the server's time, for what is due at a time and expires."""
-        return self.of_item if now is None else self._counted(now)
+    def counted_from(self, now: float | None, ahead: float = 0.0) -> commands.additions.Options:
+        """As options of the item; `now` is the server's time, for what is due at a time and expires.
 
-    def _counted(self, now: float | None) -> commands.additions.Options:
+        `ahead` are the seconds by which the clock that `at` means is ahead of the server's.
+        """
+        return self.of_item if now is None else self._counted(now, ahead)
+
+    def _counted(self, now: float | None, ahead: float = 0.0) -> commands.additions.Options:
         due = self.due()
+        if due is not None and ahead:
+            due = max(0.0, due - ahead)
         wait = self.delay if due is None or now is None else max(0.0, due - now)
         return commands.add_options(
             delay=self.delay,

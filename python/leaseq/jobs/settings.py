@@ -25,6 +25,7 @@ class Settings:
         receivers: of signals.
         headers: functions that give headers to each call that is enqueued.
         durable: what an enqueue waits for.
+        ahead: seconds by which a test has moved the clock of jobs, else 0.0.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Settings:
         self.receivers = Receivers()
         self.headers: list[Callable[[Any], Any]] = []
         self.durable = None if durable is None else checked(durable)
+        self.ahead = 0.0
 
     def define(self, name: str, function: Callable[..., Any], options: Options) -> Definition:
         """Add a function. Raises BadArgumentError if there is one with this name."""

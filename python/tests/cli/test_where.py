@@ -168,7 +168,9 @@ class Shop:
 
                 async def begin(app: App = app, queue: str = queue) -> None:
                     program = app.program
-                    await Scheduler(program.clients.aio.store, program.schedules, [queue], "json").begin()
+                    await Scheduler(
+                        program.clients.aio.store, program.schedules, [queue], app.program.clients.settings
+                    ).begin()
 
                 flavour.run(begin())
             app.function("fail").with_options(id="ready").enqueue("no time")

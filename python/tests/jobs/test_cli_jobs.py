@@ -125,7 +125,10 @@ def test_schedules_are_listed_paused_resumed_and_triggered(flavour: JobAppFlavou
 
     async def begin() -> None:
         await Scheduler(
-            flavour.app.program.clients.aio.store, flavour.app.program.schedules, ["default"], "json"
+            flavour.app.program.clients.aio.store,
+            flavour.app.program.schedules,
+            ["default"],
+            flavour.app.program.clients.settings,
         ).begin()
 
     flavour.run(begin())

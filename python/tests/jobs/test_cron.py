@@ -52,7 +52,10 @@ def now_of(flavour: JobAppFlavour) -> int:
 def scheduler(flavour: JobAppFlavour) -> Scheduler:
     async def make() -> Scheduler:
         return Scheduler(
-            flavour.app.program.clients.aio.store, flavour.app.program.schedules, ["default"], "json"
+            flavour.app.program.clients.aio.store,
+            flavour.app.program.schedules,
+            ["default"],
+            flavour.app.program.clients.settings,
         )
 
     made: Scheduler = flavour.run(make())
@@ -302,7 +305,9 @@ def test_each_schedule_is_in_the_queue_beside_its_jobs(flavour: JobAppFlavour) -
 
     async def begin() -> None:
         program = flavour.app.program
-        await Scheduler(program.clients.aio.store, program.schedules, ["default", "mail"], "json").begin()
+        await Scheduler(
+            program.clients.aio.store, program.schedules, ["default", "mail"], program.clients.settings
+        ).begin()
 
     flavour.run(begin())
     found = {

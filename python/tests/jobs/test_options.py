@@ -96,7 +96,9 @@ class Ways:
 
         async def begin() -> None:
             program = self._app.program
-            await Scheduler(program.clients.aio.store, program.schedules, ["mail"], "json").begin()
+            await Scheduler(
+                program.clients.aio.store, program.schedules, ["mail"], program.clients.settings
+            ).begin()
 
         self._flavour.run(begin())
 

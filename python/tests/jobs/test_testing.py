@@ -95,7 +95,9 @@ def test_what_a_schedule_is_triggered_for_runs_here_too(url: str) -> None:
         ran.append("s")
 
     async def begin() -> None:
-        await Scheduler(app.program.clients.aio.store, app.program.schedules, ["default"], "json").begin()
+        await Scheduler(
+            app.program.clients.aio.store, app.program.schedules, ["default"], app.program.clients.settings
+        ).begin()
         await app.schedules.aio.trigger("s")
         await app.aio.close()
 
@@ -170,6 +172,13 @@ def test_two(leaseq_jobs):
     assert double.with_options(id="a").enqueue(5).result(0) == 10
 
 
+def test_an_hour_later(leaseq_jobs):
+    leaseq_jobs(app)
+    later = double.with_options(delay="1h").enqueue(6)
+    leaseq_jobs.clock.advance("1h")
+    assert later.result(0) == 12
+
+
 def test_three(leaseq_url):
     with leaseq.WorkQueue("q", leaseq_url) as queue:
         assert queue.add_item(leaseq.Item("a", id="a"))
@@ -201,7 +210,7 @@ def test_fixtures_of_pytest(tmp_path: Path) -> None:
         timeout=200,
         check=False,
     )
-    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    assert "4 passed" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
 
 

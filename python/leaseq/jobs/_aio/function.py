@@ -102,8 +102,8 @@ class Enqueuer(Generic[P, T]):
             call = call.with_headers(client.settings.headers)
         queue = client.store.queues.get(options.queue) or client.store.queue(options.queue)
         item = call.item(client.settings)
-        if options.needs_server_time:
-            of_item = options.counted_from(await client.store.now(options.queue))
+        if options.needs_server_time or client.settings.ahead:
+            of_item = options.counted_from(await client.store.now(options.queue), client.settings.ahead)
         command, durable = commands.add_one(queue.keys, item, of_item), client.settings.durable
         if durable is None:
             created, shortfall = await queue.executor.run(command), None

@@ -77,7 +77,7 @@ class Schedules:
         if stage is None:
             raise BadArgumentError("this schedule does not say what its jobs are")
         client = self._clients.sync
-        now, delay = round(time.time() * 1000), int(stage.add.get("delay", 0))
+        now, delay = round((time.time() + client.settings.ahead) * 1000), int(stage.add.get("delay", 0))
         content = msgspec.structs.replace(stage.job, enqueued=now, due=now + delay if delay else None)
         item = Item(envelope.write(content, client.settings.form, None), headers=stage.headers)
         kept = () if "keep" in stage.add else ("keep", str(int(DAY * 1000)))  # its id was asked for

@@ -180,7 +180,7 @@ class JobExecution:
         if job.codec is not None:
             job.unpack(self.settings.serializers)
         delay = int(stages[0].add.get("delay", 0))
-        now = round(time.time() * 1000)
+        now = round((time.time() + self.settings.ahead) * 1000)
         following = msgspec.structs.replace(
             job,
             args=[value, *job.args],

@@ -96,9 +96,7 @@ class JobWorker:
         self._store = program.clients.aio.store
         names = list(flows.require_iterable(options.get("queues", ()), "names of queues")) or settings.queues
         self._queues = [self._store.queue(name) for name in dict.fromkeys(names)]
-        self._scheduler = Scheduler(
-            self._store, program.schedules if source is None else (), names, settings.form
-        )
+        self._scheduler = Scheduler(self._store, program.schedules if source is None else (), names, settings)
         self._threads = AdaptiveThreadPool()
         self._signals = SignalEmitter.of(settings, self._threads)
         self._observers: list[Hooks] = [each for each in (meter, journal, self._signals) if each is not None]

@@ -13,7 +13,7 @@ from leaseq.jobs.call import followed_with
 from leaseq.jobs.cron import schedule_state
 from leaseq.jobs.cron.schedule import Schedule
 from leaseq.jobs.cron.schedule_state import ScheduleState
-from leaseq.jobs.serializer import Format
+from leaseq.jobs.settings import Settings
 from leaseq.jobs.store._aio.store import Store
 from leaseq.worker.hooks import logger
 from leaseq.worker.retry_policy import DeadLetter, Release
@@ -31,11 +31,11 @@ class Scheduler:
     """The schedules of an App whose jobs go to queues that its worker listens to."""
 
     def __init__(
-        self, store: Store, schedules: Iterable[Schedule], queues: Iterable[str], form: Format
+        self, store: Store, schedules: Iterable[Schedule], queues: Iterable[str], settings: Settings
     ) -> None:
         served = set(queues)
         self._store = store
-        self._form = form
+        self._settings = settings
         self._schedules: Mapping[tuple[str, str], Schedule] = {
             (schedule_state.queue_of(schedule.queue), schedule.name): schedule
             for schedule in schedules
@@ -47,7 +47,7 @@ class Scheduler:
     async def begin(self) -> None:
         """Add the items of all schedules: a new schedule starts now, an existing one goes on."""
         for queue in self.queues:
-            now = round(await self._store.now(queue) * 1000)
+            now = round((await self._store.now(queue) + self._settings.ahead) * 1000)
             known = [schedule for (name, _), schedule in self._schedules.items() if name == queue]
             await self._store.add(
                 queue,
@@ -65,7 +65,8 @@ class Scheduler:
         before = schedule_state.read(item.data)
         if before is None:
             raise DeadLetter("this is no schedule that can be read here")
-        now = round((item.deadline - item.hold.secs) * 1_000_000) // 1000  # the server's
+        ahead = self._settings.ahead
+        now = round((item.deadline - item.hold.secs + ahead) * 1_000_000) // 1000  # of the server
         schedule = self._schedules.get((item.queue.name, item.id))
         if schedule is None:
             await self._put_off(item, before, now)
@@ -93,7 +94,7 @@ class Scheduler:
 
     def _job(self, schedule: Schedule, stage: envelope.Stage, slot: int, now: int) -> Item:
         content = msgspec.structs.replace(stage.job, enqueued=now, due=slot)
-        data = envelope.write(content, self._form, None)
+        data = envelope.write(content, self._settings.form, None)
         return Item(data, job_id(schedule.name, slot), headers=stage.headers)
 
     async def _put_off(self, item: LeasedItem, before: ScheduleState, now: int) -> None:

@@ -77,9 +77,10 @@ class JobClient:
         found: dict[int, tuple[str, bool]] = {}
         for queue, numbers in _by_queue(call.options.queue for call in calls).items():
             chosen = [calls[number] for number in numbers]
-            needs_server_time = any(call.options.needs_server_time for call in chosen)
+            ahead = self.settings.ahead
+            needs_server_time = ahead or any(call.options.needs_server_time for call in chosen)
             now = self.store.now(queue) if needs_server_time else None
-            entries = [(items[number], calls[number].options.counted_from(now)) for number in numbers]
+            entries = [(items[number], calls[number].options.counted_from(now, ahead)) for number in numbers]
             try:
                 answers = self.store.add(queue, entries, self.settings.durable)
             except LeaseqError as error:
