@@ -55,6 +55,12 @@ log = logging.getLogger("leaseq.cli.worker")
     type=click.FloatRange(0, min_open=True),
     help="Replace a process that has used this many MiB.",
 )
+@click.option(
+    "--reload",
+    "reloads",
+    is_flag=True,
+    help="Start again when a Python file of the program changes, while you develop. Needs the extra `reload`.",
+)
 @listen_option("worker")
 @click.option("--verbose", "-v", is_flag=True, help="Log what the worker does on stderr, not only failures.")
 @click.option(
@@ -64,7 +70,7 @@ log = logging.getLogger("leaseq.cli.worker")
     show_default=True,
     help="Form of the log's lines; json is one object a line.",
 )
-def worker(*, app: str, verbose: bool, log_format: Format, **options: Any) -> int:
+def worker(*, app: str, verbose: bool, log_format: Format, reloads: bool, **options: Any) -> int:
     """Run the jobs of an App, in several processes.
 
     The log goes to stderr. Its first line names the server, the queues, the functions and the schedules. A line about a
@@ -73,6 +79,9 @@ def worker(*, app: str, verbose: bool, log_format: Format, **options: Any) -> in
     APP is a leaseq.jobs.App, or one of leaseq.jobs.aio, in MODULE, which is looked for in this folder too. A process that dies is replaced, and the
     jobs that it held are leased again at once. After SIGTERM or Ctrl-C, running jobs may finish within --grace; a
     second signal releases them, uncounted. Then this exits with 0. Needs the extra `jobs`.
+
+    With --reload, this watches the Python files of this folder and of MODULE. When one changes, running jobs finish within
+    --grace, and the worker starts again. If it cannot start, it says why and waits for the next change.
 
     \b
     Examples:
@@ -85,6 +94,8 @@ def worker(*, app: str, verbose: bool, log_format: Format, **options: Any) -> in
     logging.basicConfig(handlers=[handler], level=logging.INFO if verbose else logging.WARNING)
     for shown in (log, logging.getLogger("leaseq.worker.progress")):
         shown.setLevel(logging.INFO)
+    if reloads:
+        return _reload(app, burst=options["burst"])
     loaded = _load(app)
     from leaseq.jobs.errors import WorkerFailedError
 
@@ -98,6 +109,19 @@ def worker(*, app: str, verbose: bool, log_format: Format, **options: Any) -> in
     except WorkerFailedError as error:
         raise CommandError(str(error)) from error
     return ExitCode.NO if options["burst"] and not ended else ExitCode.DONE
+
+
+def _reload(target: str, *, burst: bool) -> int:
+    """Run the same command without --reload, again after each change. Raises click.ClickException."""
+    if burst:
+        raise click.UsageError(
+            "--burst ends when nothing is ready, and --reload goes on: leave one of them out"
+        )
+    with stdio.needing("reload", "leaseq worker: --reload needs", "watchfiles"):
+        from leaseq.cli.reload import Reloader, folders_of
+    return Reloader(
+        folders_of(_names(target)[0]), [word for word in sys.argv[1:] if word != "--reload"]
+    ).run()
 
 
 def _introduce(app: "App", options: dict[str, Any]) -> None:
@@ -136,8 +160,8 @@ def _where(client: Any) -> str:
     return f"the cluster of {client.get_default_node().name}"
 
 
-def _load(target: str) -> "App":
-    """The App. Raises click.BadParameter, CommandError."""
+def _names(target: str) -> tuple[str, str]:
+    """The names of the module and of the App. Raises click.BadParameter."""
     module_name, _, name = target.partition(":")
     if not module_name or not name:
         raise click.BadParameter(f"{target!r} does not look like shop.tasks:app", param_hint="MODULE:APP")
@@ -146,6 +170,12 @@ def _load(target: str) -> "App":
         raise click.BadParameter(
             f"{module_name} is a file; name the module: {name_of_module}:{name}", param_hint="MODULE:APP"
         )
+    return module_name, name
+
+
+def _load(target: str) -> "App":
+    """The App. Raises click.BadParameter, CommandError."""
+    module_name, name = _names(target)
     app_type = app_class()
     sys.path.insert(0, str(Path.cwd()))
     try:
