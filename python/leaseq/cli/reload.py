@@ -21,7 +21,7 @@ from leaseq.cli.exit_codes import CommandError
 log = logging.getLogger("leaseq.cli.worker")
 
 LOOK_SECS: Final = 0.25
-"""Seconds between two looks at whether to end: a signal can reach another thread than the one that waits."""
+"""Seconds between two looks at whether to end: a signal may wake another thread."""
 
 MAX_NAMES: Final = 3
 """Changed files that are named in the log."""

@@ -15,7 +15,7 @@ from leaseq.commands.additions import Options as ItemOptions
 from leaseq.commands.completions import AddOptions
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.item import Item
-from leaseq.jobs import envelope
+from leaseq.jobs import envelope, job_ids
 from leaseq.jobs.envelope import Envelope, Stage
 from leaseq.jobs.options import Options
 from leaseq.jobs.settings import Settings
@@ -40,6 +40,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
         template: the envelope, without arguments, times and later jobs.
         convert: makes what the function returned of what was kept of it; None where that is the same.
         then: the later jobs of a chain.
+        derived: the id of a call that is unique or throttled, once it has one; else "".
     """
 
     function: str
@@ -49,6 +50,22 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
     template: Envelope
     convert: Callable[[Any], T] | None
     then: Sequence[Stage] = ()
+    derived: str = ""
+
+    @property
+    def chosen_id(self) -> str:
+        """The id, or "" for one by chance."""
+        return self.derived or self.options.id or ""
+
+    def identified(self, now: float) -> "Call[T]":
+        """Return a call that is unique or throttled with its id; `now` is the time whose slot counts. Raises SerializationError."""
+        length = self.options.throttle
+        job_id = job_ids.unique_id(self.function, self.args, self.kwargs)
+        if length is not None:
+            job_id = job_ids.slot_id(
+                self.function, self.args, self.kwargs, round(length * 1000), int(now * 1000)
+            )
+        return msgspec.structs.replace(self, derived=job_id)
 
     def item(self, settings: Settings) -> Item:
         """Return the item that carries the call. Raises SerializationError, BadIdError, BadTypeError, BadArgumentError."""
@@ -66,7 +83,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
             then=list(self.then),
         )
         data = envelope.write(content, settings.form, settings.serializer)
-        job_id = os.urandom(16).hex() if options.id is None else options.id
+        job_id = self.derived or (os.urandom(16).hex() if options.id is None else options.id)
         return Item(data, job_id, headers=options.headers or None)
 
     def with_headers(self, sources: Sequence["HeaderSource"]) -> "Call[T]":
@@ -126,7 +143,7 @@ def check_source(source: Any) -> None:
 class Partial(Generic[R_contra, S_co]):
     """A call whose first argument is the result of the job before it in a chain, made by `fn.partial(2, 3)`.
 
-    Raises BadArgumentError for a call with the option `id` or `at`.
+    Raises BadArgumentError for a call with the option `id`, `unique`, `throttle` or `at`.
 
     Attributes:
         call: the call without its first argument.
@@ -135,7 +152,13 @@ class Partial(Generic[R_contra, S_co]):
     call: Call[Any]
 
     def __post_init__(self) -> None:
-        if self.call.options.id is not None or self.call.options.at is not None:
+        options = self.call.options
+        if options.once:
+            raise BadArgumentError(
+                "a partial call is neither unique nor throttled, as its first argument is not known yet: make it with"
+                " with_options(unique=False, throttle=None); the first job of the chain can be"
+            )
+        if options.id is not None or options.at is not None:
             raise BadArgumentError(
                 "a partial call has neither an id, which is that of the first job and a number, nor a time; a delay counts from"
                 " the end of the job before it"

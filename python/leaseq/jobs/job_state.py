@@ -44,6 +44,11 @@ def wake_key(keys: QueueKeys, job_id: str) -> str:
     return keys.key(f"woken:{job_id}")
 
 
+def slot_key(keys: QueueKeys, job_id: str) -> str:
+    """Key that says that the slot of a throttled job is taken; the slot is a part of the id."""
+    return keys.key(f"slot:{job_id}")
+
+
 NO_OUTCOME: Final = struct.pack("<BBIddd", 1, 2, 0, 0.0, 0.0, 0.0) + b"cancelled"
 """An outcome that does not count, since its id is not in `kept` (LQ-KEY-10)."""
 

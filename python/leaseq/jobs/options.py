@@ -14,7 +14,7 @@ from leaseq.jobs.signals import Receiver, listed_receivers
 DAY = 86400.0
 MAX_ATTEMPTS = 65534
 
-DURATIONS = ("delay", "expires", "timeout", "keep")
+DURATIONS = ("delay", "expires", "timeout", "keep", "throttle")
 """Options that are durations, which may be a timedelta or text, such as "1h"."""
 
 
@@ -22,6 +22,8 @@ class CallOptions(TypedDict, total=False):
     """The options that `with_options` takes; see `Options`."""
 
     id: str | None
+    unique: bool
+    throttle: Duration | str | None
     queue: str
     priority: int
     delay: Duration | str
@@ -53,11 +55,15 @@ class FunctionOptions(CallOptions, total=False):
 class Options:
     """The options of a job, which `@app.job` and `with_options` take by name. Durations are in seconds.
 
-    `delay`, `expires`, `timeout` and `keep` can also be a timedelta, or text: "90s", "5m", "1h", "7d".
+    `delay`, `expires`, `timeout`, `keep` and `throttle` can also be a timedelta, or text: "90s", "5m", "1h", "7d".
 
     Attributes:
         id: the id of the job, 1 to 256 bytes of UTF-8; random by default. While a job with this id is in its queue, a
             second job is not enqueued.
+        unique: make the id of the name of the function and the arguments, as JSON. While a job with the same ones is in its
+            queue, or its result is kept, a second one is not enqueued. Not together with `id` or `throttle`.
+        throttle: seconds of a slot: of jobs with the same function and arguments, one is enqueued in each slot of this length,
+            by the server's clock. The id has the number of the slot. Not together with `id` or `unique`.
         queue: the name of the queue in which it waits, by default that of the App.
         priority: -7 to 7, higher first.
         delay: seconds before it may run.
@@ -82,6 +88,8 @@ class Options:
     """
 
     id: str | None = None
+    unique: bool = False
+    throttle: float | None = None
     queue: str = "default"
     priority: int = 0
     delay: float = 0.0
@@ -102,6 +110,8 @@ class Options:
     """As options of the item, but for what depends on the server's time."""
     needs_server_time: bool = dataclasses.field(init=False, compare=False, repr=False)
     """True if some option depends on the server's time: `counted_from` has them all."""
+    once: bool = dataclasses.field(init=False, compare=False, repr=False)
+    """True if the id is made of the arguments: it is unique or throttled."""
 
     def __post_init__(self) -> None:
         if self.at is not None and self.delay:
@@ -111,6 +121,7 @@ class Options:
         for seconds, what in ((self.delay, "delay"), (self.keep or 0, "keep")):
             if commands.milliseconds(seconds, what) < 0:
                 raise BadArgumentError(f"{what} must not be negative")
+        self._check_id()
         self._check_attempts()
         if self.description is not None and not isinstance(self.description, str):
             raise BadTypeError(f"a description is a str, not {type(self.description).__name__}")
@@ -118,7 +129,22 @@ class Options:
         listed_receivers(self.on_success)
         listed_receivers(self.on_failure)
         object.__setattr__(self, "needs_server_time", self.at is not None and self.expires is not None)
+        object.__setattr__(self, "once", self.unique or self.throttle is not None)
         object.__setattr__(self, "of_item", self._counted(None))
+
+    def _check_id(self) -> None:
+        _positive(self.throttle, "throttle", "None: as often as it is enqueued")
+        if not isinstance(self.unique, bool):
+            raise BadTypeError(f"unique is true or false, not {type(self.unique).__name__}")
+        if self.unique and self.throttle is not None:
+            raise BadArgumentError(
+                "a job is unique or throttled, not both: give throttle=None to a unique job, unique=False to a throttled one"
+            )
+        if self.id is not None and (self.unique or self.throttle is not None):
+            raise BadArgumentError(
+                "the id of a job that is unique or throttled is made of its arguments: leave out id, or give unique=False and"
+                " throttle=None with it"
+            )
 
     def _check_attempts(self) -> None:
         if self.retries is not None and not 0 <= commands.whole(self.retries, "retries") < MAX_ATTEMPTS:

@@ -52,7 +52,8 @@ def converted(value: Any, kind: Any) -> Any:
     return msgspec.convert(value, kind, dec_hook=_read_model, str_keys=True)
 
 
-def _write_model(value: Any) -> Any:
+def write_model(value: Any) -> Any:
+    """Return a model of Pydantic as plain values. Raises NotImplementedError for a value of another class."""
     if has_model(type(value)):
         return value.model_dump(mode="json", by_alias=True)
     raise NotImplementedError(f"no {type(value).__name__} can be written")
@@ -63,8 +64,8 @@ def _read_model(kind: Any, value: Any) -> Any:
 
 
 CODECS: dict[str, Codec] = {
-    "msgpack": Codec(msgspec.msgpack.Encoder(enc_hook=_write_model).encode, msgspec.msgpack.decode),
-    "json": Codec(msgspec.json.Encoder(enc_hook=_write_model).encode, msgspec.json.decode),
+    "msgpack": Codec(msgspec.msgpack.Encoder(enc_hook=write_model).encode, msgspec.msgpack.decode),
+    "json": Codec(msgspec.json.Encoder(enc_hook=write_model).encode, msgspec.json.decode),
 }
 
 

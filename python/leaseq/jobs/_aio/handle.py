@@ -27,7 +27,8 @@ class Handle(Generic[T]):
         id: the id of the job.
         queue: the name of its queue; "" before the first call if the handle was made from an id alone.
         added: false if a job with this id was in the queue already, so that this one was not enqueued. That job may be dead:
-            then its status is "failed" and `result` raises its failure; see `revive` and `purge`.
+            then its status is "failed" and `result` raises its failure; see `revive` and `purge`. Also false if the result of
+            a job with `unique` is kept, or if the slot of a job with `throttle` has its job.
     """
 
     _clients: Clients

@@ -55,7 +55,8 @@ class Chain(Generic[T]):
 
         Raises the errors of `JobFunction.enqueue`.
         """
-        call = self._call()
+        (first,) = self._clients.sync.identified([self._first])
+        call = self._call(first)
         try:
             [(_, added)] = self._clients.sync.enqueue_many([call])
         except NotDurableError as error:
@@ -63,15 +64,19 @@ class Chain(Generic[T]):
             raise
         return self._handle(call, added)
 
-    def _call(self) -> Call[Any]:
-        first, sources = self._first.options.id or uuid.uuid4().hex, self._clients.settings.headers
+    def _call(self, first: Call[Any]) -> Call[Any]:
+        """Return the first call with an id, and the others behind it."""
+        if not first.chosen_id:
+            first = msgspec.structs.replace(
+                first, options=dataclasses.replace(first.options, id=uuid.uuid4().hex)
+            )
+        sources = self._clients.settings.headers
         calls = [step.call.with_headers(sources) if sources else step.call for step in self._steps]
-        stages = [call.stage(derived_id(first, number)) for number, call in enumerate(calls, 1)]
-        options = dataclasses.replace(self._first.options, id=first)
-        return msgspec.structs.replace(self._first, options=options, then=stages)
+        stages = [call.stage(derived_id(first.chosen_id, number)) for number, call in enumerate(calls, 1)]
+        return msgspec.structs.replace(first, then=stages)
 
     def _handle(self, call: Call[Any], added: bool) -> "ChainHandle[T]":
-        first = Handle(self._clients, call.options.id or "", call.options.queue, call.convert, added)
+        first = Handle(self._clients, call.chosen_id, call.options.queue, call.convert, added)
         behind = [
             Handle(self._clients, stage.id, stage.queue, step.call.convert, added)
             for stage, step in zip(call.then, self._steps, strict=True)

@@ -7,7 +7,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
 import msgspec
 
 from leaseq import commands
-from leaseq.errors import BadArgumentError
+from leaseq.errors import BadArgumentError, NotDurableError
 from leaseq.jobs._aio.function import Enqueuer as AsyncEnqueuer
 from leaseq.jobs._sync.handle import Handle
 from leaseq.jobs.call import Call, Partial, template_with
@@ -87,17 +87,21 @@ class Enqueuer(Generic[P, T]):
         """Return a call whose first argument is the result of the job before it, for `app.chain(...).then(...)`.
 
         Raises BadTypeError for arguments that the function does not take after the first, BadArgumentError with the option
-        `id` or `at`, and the errors of `call`.
+        `id`, `unique`, `throttle` or `at`, and the errors of `call`.
         """
         return Partial(msgspec.structs.replace(self.call(cast("Any", None), *args, **kwargs), args=args))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Enqueue a call with these arguments. Return its handle; `added` is false if a job with its id is in the queue already.
 
+        Takes one round trip, with `id` or `at` another. A job that is `unique` takes three, one with `throttle` four.
+
         Raises the errors of `call`, for arguments that do not fit, and those of `WorkQueue.add_item`.
         """
         client, options, of_item = self._clients.sync, self.options, self.options.of_item
         call = self.call(*args, **kwargs)
+        if options.once:
+            return self._enqueue_once(call)
         if client.settings.headers:
             call = call.with_headers(client.settings.headers)
         queue = client.store.queues.get(options.queue) or client.store.queue(options.queue)
@@ -122,6 +126,19 @@ class Enqueuer(Generic[P, T]):
         if shortfall is not None:
             shortfall.answer = handle
             raise shortfall
+        return handle
+
+    def _enqueue_once(self, call: Call[T]) -> Handle[T]:
+        """Enqueue a call that is unique or throttled, unless there is such a job."""
+        client = self._clients.sync
+        (call,) = client.identified([call])
+        handle: Handle[T] = Handle(self._clients, call.derived, call.options.queue, call.convert)
+        try:
+            [(_, handle.added)] = client.enqueue_many([call])
+        except NotDurableError as error:
+            handle.added = bool(error.answers[0])
+            error.answer = handle
+            raise
         return handle
 
     def __repr__(self) -> str:

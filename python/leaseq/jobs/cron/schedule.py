@@ -60,6 +60,11 @@ class Schedule:
             raise BadArgumentError(
                 "the jobs of a schedule take neither an id nor a time: both come from their slots"
             )
+        if self.call.options.once:
+            raise BadArgumentError(
+                "the jobs of a schedule are neither unique nor throttled, as their ids come from their slots: give"
+                " unique=False and throttle=None to the schedule"
+            )
         Item(b"", self.name)
 
     @property

@@ -1,6 +1,7 @@
 """The store of the job layer: the queues of one App, and the states beside them."""
 
 import contextlib
+import math
 import time
 import weakref
 from collections.abc import Iterable, Sequence
@@ -76,6 +77,24 @@ class Store:
             error.answers, error.in_doubt = [*answers, *error.answers], in_doubt
             raise
         return answers
+
+    async def take_slots(self, name: str, slots: Sequence[tuple[str, float]]) -> list[bool]:
+        """Take slots for throttled jobs, each by its id and length in seconds. Return for each whether it was free."""
+        keys = self.queue(name).keys
+        found: list[bool] = []
+        for chunk in flows.chunks(slots):
+            entries: list[tuple[Argument, ...]] = [
+                ("SET", job_state.slot_key(keys, job_id), "1", "NX", "PX", str(math.ceil(secs * 1000)))
+                for job_id, secs in chunk
+            ]
+            found += [answer is not None for answer in await self.talk_all(name, entries)]
+        return found
+
+    async def free_slots(self, name: str, ids: Sequence[str]) -> None:
+        """Free slots that were taken."""
+        keys = self.queue(name).keys
+        for chunk in flows.chunks(ids):
+            await self.talk(name, "DEL", *(job_state.slot_key(keys, each) for each in chunk))
 
     async def outcomes(self, name: str, ids: Sequence[str]) -> list[tuple[Outcome, JobState]]:
         """Return the outcomes of jobs, and the states of those that are not there: two calls for each 256 of them."""

@@ -32,6 +32,10 @@ _LISTS: dict[str, Literal["ready", "delayed", "leased", "dead", "kept"]] = {
 }
 
 
+Found = dict[int, tuple[str, bool]]
+"""By the number of a call: the id of its job, and whether it was added."""
+
+
 class Job(Protocol):
     """A job that is looked for.
 
@@ -73,9 +77,13 @@ class JobClient:
         """
         if self.settings.headers:
             calls = [call.with_headers(self.settings.headers) for call in calls]
-        items = [call.item(self.settings) for call in calls]  # before anything is sent: one may be refused
-        found: dict[int, tuple[str, bool]] = {}
-        for queue, numbers in _by_queue(call.options.queue for call in calls).items():
+        calls = self.identified(calls)
+        items = [call.item(self.settings) for call in calls]  # before anything is added: one may be refused
+        found: Found = {}
+        for queue, of_queue in _by_queue(call.options.queue for call in calls).items():
+            for number in self._held_back(queue, calls, of_queue, found):
+                found[number] = items[number].id, False
+            numbers = [number for number in of_queue if number not in found]
             chosen = [calls[number] for number in numbers]
             ahead = self.settings.ahead
             needs_server_time = ahead or any(call.options.needs_server_time for call in chosen)
@@ -84,12 +92,11 @@ class JobClient:
             try:
                 answers = self.store.add(queue, entries, self.settings.durable)
             except LeaseqError as error:
-                error.answers = _by_call(
-                    {number: added for number, (_, added) in found.items()}, numbers, error.answers
-                )
+                self._give_slots_back(queue, chosen, error)
+                error.answers = _by_call(found, numbers, error.answers)
                 raise
             self.forget_earlier(
-                [call for call, added in zip(chosen, answers, strict=True) if added and call.options.id]
+                [call for call, added in zip(chosen, answers, strict=True) if added and call.chosen_id]
             )
             for number, added in zip(numbers, answers, strict=True):
                 found[number] = items[number].id, added
@@ -97,6 +104,49 @@ class JobClient:
                     self.settings.receivers.call(calls[number].event(items[number]))
         self.enqueued()
         return [found[number] for number in range(len(calls))]
+
+    def identified(self, calls: Sequence[Call[T]]) -> list[Call[T]]:
+        """Return the calls; those that are unique or throttled have their ids. Asks for the server's time if one is throttled."""
+        times: dict[str, float] = {}
+        found: list[Call[T]] = []
+        for call in calls:
+            if call.derived or not call.options.once:
+                found.append(call)
+                continue
+            queue = call.options.queue
+            if call.options.throttle is not None and queue not in times:
+                times[queue] = self.store.now(queue) + self.settings.ahead
+            found.append(call.identified(times.get(queue, 0.0)))
+        return found
+
+    def _held_back(
+        self, queue: str, calls: Sequence[Call[Any]], numbers: Sequence[int], found: Found
+    ) -> list[int]:
+        """Return the numbers of calls whose result is kept or whose slot has its job. The slots of the others are taken."""
+        unique = [number for number in numbers if calls[number].options.unique]
+        throttled = [number for number in numbers if calls[number].options.throttle is not None]
+        try:
+            ids = [calls[number].derived for number in unique]
+            outcomes = {each.id: each.state for each in self.store.queue(queue).outcomes(set(ids))}
+            slots = [(calls[number].derived, calls[number].options.throttle or 0.0) for number in throttled]
+            taken = self.store.take_slots(queue, slots)
+        except LeaseqError as error:
+            error.answers, error.in_doubt = _by_call(found, (), ()), 0
+            raise
+        kept = [number for number in unique if outcomes[calls[number].derived] == "result"]
+        return kept + [number for number, first in zip(throttled, taken, strict=True) if not first]
+
+    def _give_slots_back(self, queue: str, calls: Sequence[Call[Any]], error: LeaseqError) -> None:
+        """Free the slots of throttled calls that were not added for certain. If that fails, they stay taken."""
+        doubtful = 0 if error.definite else error.in_doubt
+        answers = [*error.answers, *[True] * doubtful]
+        free = [
+            call.derived
+            for number, call in enumerate(calls)
+            if call.options.throttle is not None and (number >= len(answers) or answers[number] is None)
+        ]
+        with contextlib.suppress(LeaseqError):
+            self.store.free_slots(queue, free)
 
     def enqueued(self) -> None:
         """Let jobs that were enqueued run, if this App runs them at once."""
@@ -107,7 +157,7 @@ class JobClient:
         """Delete the states of earlier jobs of these ids, and of the jobs behind them. If that fails, they stay."""
         ids: dict[str, list[str]] = {}
         for call in calls:
-            ids.setdefault(call.options.queue, []).append(call.options.id or "")
+            ids.setdefault(call.options.queue, []).append(call.chosen_id)
             for stage in call.then:
                 ids.setdefault(stage.queue, []).append(stage.id)
         with contextlib.suppress(LeaseqError):
@@ -205,10 +255,11 @@ def _locate(jobs: Iterable[Job], job_id: str, queue: str) -> None:
             job.queue = queue
 
 
-def _by_call(earlier: dict[int, bool], numbers: Sequence[int], answers: Sequence[bool]) -> list[bool | None]:
-    """Return the answers in the order of the calls: those of earlier queues, and those of the queue that failed."""
-    found = {**earlier, **dict(zip(numbers, answers, strict=False))}
-    return [found.get(number) for number in range(max(found, default=-1) + 1)]
+def _by_call(found: Found, numbers: Sequence[int], answers: Sequence[bool]) -> list[bool | None]:
+    """Return the answers in the order of the calls: those that were found, and those of the queue that failed."""
+    known = {number: added for number, (_, added) in found.items()}
+    known.update(zip(numbers, answers, strict=False))
+    return [known.get(number) for number in range(max(known, default=-1) + 1)]
 
 
 def _by_queue(queues: Iterable[str]) -> dict[str, list[int]]:
