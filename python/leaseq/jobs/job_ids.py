@@ -41,9 +41,10 @@ def _digest(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> st
 
 
 def canonical(value: Any) -> str:
-    """Return JSON without spaces, with sorted members and numbers as ECMAScript writes them. Raises ValueError."""
+    """Return JSON as RFC 8785 writes it. Raises ValueError."""
     if isinstance(value, dict):
-        members = (f"{canonical(name)}:{canonical(value[name])}" for name in sorted(value))
+        names = sorted(value, key=lambda name: name.encode("utf-16-be"))
+        members = (f"{canonical(name)}:{canonical(value[name])}" for name in names)
         return f"{{{','.join(members)}}}"
     if isinstance(value, list | tuple):
         return f"[{','.join(map(canonical, value))}]"
