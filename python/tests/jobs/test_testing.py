@@ -108,6 +108,25 @@ def test_what_a_schedule_is_triggered_for_runs_here_too(url: str) -> None:
         assert ran == ["s", "s"]
 
 
+def test_what_ends_the_run_reaches_the_test(url: str) -> None:
+    app = App(url)
+
+    @app.on_startup
+    def fails() -> None:
+        raise ValueError("no such table")
+
+    @app.job(name="f")
+    def f() -> None: ...
+
+    with at_once(app) as clock:
+        with pytest.raises(ValueError, match="no such table"):
+            f.enqueue()
+        with pytest.raises(ValueError, match="no such table"):
+            clock.advance(1)
+        app.program.startup.clear()
+        assert f.enqueue().status() == "succeeded"
+
+
 def test_in_an_event_loop(url: str) -> None:
     app = App(url)
 
