@@ -147,7 +147,7 @@ pytest-faults: servers ## random faults for each flavour of the client, FAULT_SE
 	$(BIN)/python -m pytest -n 2 --dist load --tier=nightly $(RANDOM_FAULTS)
 
 .PHONY: chaos
-chaos: servers ## a table of what each kind of fault loses, does twice or leaves stuck, in 20 minutes; ARGS=--help tells of more
+chaos: servers ## a table of what each kind of fault loses, does twice or leaves stuck; ARGS=--help tells of more
 	PYTHONPATH=python/tests $(BIN)/python -m chaos $(ARGS)
 
 .PHONY: soak
