@@ -13,6 +13,7 @@ _SECTIONS: Final = {
         "exec": "exec",
         "worker": "worker",
         "jobs": "jobs",
+        "outbox": "outbox",
     },
     "Items": {
         "add": "add",

@@ -64,6 +64,10 @@ class Chain(Generic[T]):
             raise
         return self._handle(call, added)
 
+    def call(self) -> Call[Any]:
+        """Return the first job with the others behind it, for an outbox. Nothing is enqueued. It cannot be unique or throttled."""
+        return self._call(self._first)
+
     def _call(self, first: Call[Any]) -> Call[Any]:
         """Return the first call with an id, and the others behind it."""
         if not first.chosen_id:
