@@ -93,7 +93,7 @@ pytest: setup ## quick tests of the Python client, worker, jobs and command line
 	$(PYTEST) --tier=quick
 
 .PHONY: pytest-slow
-pytest-slow: typescript-build go-build rust-build ## tests that take longer, on one server
+pytest-slow: typescript-build go-build rust-build postgres ## tests that take longer, on one server
 	$(PYTEST) --tier=slow
 
 .PHONY: pytest-servers
@@ -352,6 +352,10 @@ servers: setup ## fetch the servers that `make test-all` needs
 .PHONY: servers-all
 servers-all: setup ## fetch every server that `make test-nightly` needs (about 400 MB)
 	tools/servers/fetch.sh $(ALL_SERVERS) $(BIN)/python
+
+.PHONY: postgres
+postgres: ## fetch Debian's PostgreSQL, for the outbox
+	tools/servers/fetch_postgres.sh
 
 .PHONY: clean
 clean: ## remove .venv, .servers, caches and build results

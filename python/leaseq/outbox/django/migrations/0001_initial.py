@@ -9,7 +9,7 @@ class Migration(migrations.Migration):  # type: ignore[misc] # Django has no typ
     """Creates the table."""
 
     initial = True
-    dependencies: ClassVar = []
+    dependencies: ClassVar[list[tuple[str, str]]] = []
     operations: ClassVar = [
         migrations.CreateModel(
             name="OutboxRow",
