@@ -142,7 +142,7 @@ class Relay:
 
     def _hand_on(self, place: Place) -> int:
         """Hand on the first rows of a queue that no other relay has locked. Return their number."""
-        store = self._stores.setdefault(place.group, Store(self._opened.client, place.group))
+        store = self._stores.get(place.group) or self._open(place.group)
         try:
             now = store.now(place.queue)
         except BadNameError as error:  # a row that no program of ours has written
@@ -159,6 +159,10 @@ class Relay:
         else:
             self._troubles.pause(place)  # another relay has them
         return batch.done
+
+    def _open(self, group: str) -> Store:
+        store = self._stores[group] = Store(self._opened.client, group)
+        return store
 
     def _refuse_all(self, place: Place, error: LeaseqError) -> int:
         with self._rows.locked(self._rows.try_now(place, MAX_ENTRIES, 0.0)) as locked:
