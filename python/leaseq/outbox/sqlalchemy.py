@@ -43,7 +43,7 @@ def table(metadata: sa.MetaData, name: str = TABLE) -> sa.Table:
     return sa.Table(
         name,
         metadata,
-        # SQLite makes numbers by itself for this type only
+        # SQLite numbers rows of this type only
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True),
         sa.Column("item_id", sa.String(256), nullable=False),
         sa.Column("queue", sa.String(100), nullable=False),
@@ -61,9 +61,10 @@ class Outbox:
 
         outbox = Outbox(app, Base.metadata)
 
-        with Session.begin() as session:
+        with Session(engine) as session:
             session.add(order)
             outbox.add(session, confirm.call(order.number))
+            session.commit()
 
     `app` is the App of the jobs; None is enough for plain items. `metadata` is that of your tables, by default a separate one,
     and `name` that of the table.

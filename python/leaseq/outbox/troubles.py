@@ -1,4 +1,4 @@
-"""What keeps a relay from handing on: pauses that grow, and one line in the log for each trouble and for its end."""
+"""Failures of a relay: pauses that grow, and one line in the log for each trouble and for its end."""
 
 import logging
 import time

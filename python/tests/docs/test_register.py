@@ -88,6 +88,11 @@ BLOCKS: Final = {
         ),
         **dict.fromkeys(("url:", "serviceMonitor:", "keda:"), f"{KUBE}page.py::test_values_render"),
     },
+    "docs/outbox.md": {
+        "leaseq outbox relay": "outbox/test_programs.py::test_the_relay_of_the_page",
+        "python -m django": "outbox/test_programs.py::test_the_relay_of_django",
+        "SELECT id": "outbox/test_programs.py::test_rows_with_an_error_are_tried_again_with_the_lines_of_the_page",
+    },
     "docs/porting.md": {"leaseq-conformance ": NAMES},
     "docs/quickstart.md": {"pip install": NAMES, "leaseq worker": f"{PASTED}the_worker_of_the_quick_start"},
     "docs/transfer.md": {"leaseq export": f"{PASTED}the_lines_about_export_and_import"},

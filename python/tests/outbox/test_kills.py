@@ -81,7 +81,7 @@ def test_own_ids_are_told_from_earlier_jobs(shop: Shop, step: str) -> None:
 
 @pytest.mark.parametrize("step", ADDED)
 def test_a_job_without_a_result_runs_again_if_it_ends_before_the_next_relay(shop: Shop, step: str) -> None:
-    """What docs/outbox.md does not promise: no trace of such a job is left."""
+    """Not promised in docs/outbox.md: no trace of such a job is left."""
     shop.order(1, keep=None)
     assert relay(shop, step) == -signal.SIGKILL
     assert shop.work() == [1]

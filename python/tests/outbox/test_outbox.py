@@ -77,7 +77,7 @@ def test_asyncio_writes_the_same(shop: Shop) -> None:
 
 
 def stored(url: str, queue: str, group: str, item_id: str) -> list[Any]:
-    """What the server has of an item, but for its times."""
+    """Return all that the server has of an item, except for its times."""
     with leaseq.WorkQueue(queue, url, group=group) as opened, plain_client(url) as client:
         info = opened.inspect(item_id)
         assert info is not None

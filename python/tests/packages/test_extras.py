@@ -56,6 +56,7 @@ def test_an_extra_is_installed_from_where_the_package_came(
         ("leaseq.jobs.integrations.otel", "opentelemetry", "otel"),
         ("leaseq.jobs.integrations.sentry", "sentry_sdk", "sentry"),
         ("leaseq_cleaner:Cleaner", "prometheus_client", "cleaner"),
+        ("leaseq.outbox.sqlalchemy", "sqlalchemy", "sqlalchemy"),
         ("leaseq.dashboard", "starlette", "dashboard"),
         ("leaseq.dashboard", "jinja2", "dashboard"),
     ],

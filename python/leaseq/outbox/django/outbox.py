@@ -59,6 +59,6 @@ class Outbox:
 
 def rows(using: str | None = None) -> Rows:
     """Return the rows of the outbox in a database of the project, for a `Relay`."""
-    from leaseq.outbox.django.rows import DjangoRows
+    from leaseq.outbox.django.django_rows import DjangoRows
 
     return DjangoRows(using)
