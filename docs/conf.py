@@ -49,7 +49,7 @@ NAVIGATION = {
     "docs/index": {
         "Get started": "quickstart jobs typescript typescript-jobs go rust concepts",
         "Guides": "worker delays priorities attempts expiry outcomes handoff limits cancelling headers",
-        "How to": "middleware fastapi django fastify forks deployment kubernetes",
+        "How to": "middleware outbox fastapi django fastify forks deployment kubernetes",
         "Operating": "operations durability backups upgrading worker-processes dashboard cleaner doctor transfer embedded",
         "Reference": "api typescript-api cli settings metrics /spec/README /CHANGELOG",
         "Explanation": "guarantees promises comparison benchmarks architecture adr/README",

@@ -100,11 +100,17 @@ def _engine(database: str) -> "sqlalchemy.Engine":
 
     try:
         url = sqlalchemy.make_url(database)
+    except sqlalchemy.exc.ArgumentError as error:
+        raise click.BadParameter(
+            "this is not the URL of a database, which looks like postgresql+psycopg://user@host/name or sqlite:///FILE",
+            param_hint="--database",
+        ) from error
+    try:
         if url.get_dialect().is_async:
             raise click.BadParameter(
                 f"{url.drivername} is for asyncio; name a driver for threads, such as postgresql+psycopg or sqlite",
                 param_hint="--database",
             )
         return sqlalchemy.create_engine(url, pool_pre_ping=True)
-    except (sqlalchemy.exc.ArgumentError, ModuleNotFoundError) as error:
+    except (sqlalchemy.exc.NoSuchModuleError, ModuleNotFoundError) as error:
         raise click.BadParameter(f"{error}", param_hint="--database") from error

@@ -52,7 +52,7 @@ def test_once_reports_that_rows_are_left(shop: Shop, call: Calls) -> None:
     [
         (2, "Missing option '--database'", []),
         (2, "is for asyncio", ["--database", "sqlite+aiosqlite:///x"]),
-        (2, "Could not parse SQLAlchemy URL", ["--database", "secret"]),
+        (2, "not the URL of a database", ["--database", "secret"]),
         (2, "load plugin", ["--database", "shop://secret@host"]),
         (2, "No module named 'psycopg2'", ["--database", "postgresql+psycopg2://shop:secret@host"]),
         (2, "that is no time at all", ["--database", "sqlite://", "--poll", "0"]),
@@ -110,11 +110,17 @@ def test_rows_with_an_error_are_tried_again_with_the_lines_of_the_page(shop: Sho
     assert shop.work() == [1]
 
 
-def django_files(folder: Path, url: str) -> None:
-    """Write the modules of the page, for this server."""
+def django_files(folder: Path, url: str, database: str = "") -> None:
+    """Write the modules of the page, for this server, and for a database of PostgreSQL in place of SQLite."""
     for each in blocks(ROOT / PAGE):
         if each.file.startswith("outbox_"):
             (folder / each.file).write_text(each.text.replace("embedded:data", url), encoding="utf-8")
+    if database.startswith("postgresql"):
+        place = sa.make_url(database)
+        entry = {"ENGINE": "django.db.backends.postgresql", "NAME": place.database}
+        entry |= {"HOST": place.host, "PORT": str(place.port), "USER": place.username}
+        with (folder / "outbox_settings.py").open("a") as settings:
+            settings.write(f"DATABASES = {{'default': {entry!r}}}\n")
 
 
 def python(folder: Path, code: str) -> str:
@@ -183,12 +189,67 @@ outbox_jobs.app.close()
 
 
 @pytest.mark.slow
-def test_rows_of_django_are_refused_and_put_back(url: str, tmp_path: Path) -> None:
-    django_files(tmp_path, url)
+def test_rows_of_django_are_refused_and_put_back(url: str, database: str, tmp_path: Path) -> None:
+    django_files(tmp_path, url, database)
     python(tmp_path, MIGRATE)
     lines = python(tmp_path, BAD_ROWS).splitlines()
     assert lines[0] == "2 1 True"
     assert re.fullmatch(r"\[\('q', False, '.*priority must be .*'\), \('default', True, None\)\]", lines[1])
+
+
+ORDER = """
+from outbox_jobs import app, join
+for number in range(5):
+    join(f"ada{number}")
+app.close()
+"""
+KILLED = """
+import os
+import signal
+import outbox_jobs
+from leaseq.jobs.store._sync.store import Store
+from leaseq.outbox import Relay
+from leaseq.outbox.django import rows
+
+class KilledStore(Store):
+    def add(self, *args):
+        super().add(*args)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+class KilledRelay(Relay):
+    def _open(self, group):
+        return KilledStore(self._opened.client, group)
+
+with KilledRelay(outbox_jobs.settings.LEASEQ_URL, rows()) as relay:
+    relay.run_once()
+"""
+WORK = """
+from outbox_jobs import app
+print(app.run_worker(burst=True, processes=1))
+app.close()
+"""
+RELAY = """
+import outbox_jobs
+from leaseq.outbox import Relay
+from leaseq.outbox.django import rows
+for _ in range(2):
+    with Relay(outbox_jobs.settings.LEASEQ_URL, rows()) as relay:
+        print(relay.run_once())
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_relay_of_django_is_repeated(url: str, database: str, tmp_path: Path) -> None:
+    django_files(tmp_path, url, database)
+    python(tmp_path, MIGRATE)
+    python(tmp_path, ORDER)
+    with pytest.raises(subprocess.CalledProcessError) as killed:
+        python(tmp_path, KILLED)
+    assert killed.value.returncode == -signal.SIGKILL
+    assert python(tmp_path, WORK) == "5\n"
+    assert python(tmp_path, RELAY) == "5\n0\n"
+    with App(url) as app:
+        assert app.queue().stats().added == 5
 
 
 @pytest.mark.slow

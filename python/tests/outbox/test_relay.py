@@ -6,16 +6,16 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlalchemy as sa
 from support.job_app import until
 from support.outbox_shop import Shop
 
 import leaseq
-from leaseq.errors import BadArgumentError, BadTypeError, UnavailableError
-from leaseq.outbox.sqlalchemy import rows
+from leaseq.access_rules import rules
+from leaseq.errors import BadArgumentError, BadTypeError, NotDurableError, UnavailableError
+from leaseq.outbox import Relay, sqlalchemy
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.postgres import PostgresServer
     from support.servers import StartServer
 
@@ -102,7 +102,7 @@ def test_rows_that_cannot_be_handed_on_do_not_hold_up_the_others(
         shop.outbox.add(connection, shop.confirm.call(1))
         connection.execute(insert.values(**columns | {"queue": "a b"}, item_id="nowhere", item="{}"))
         shop.outbox.add_item(connection, leaseq.Item(b"", id="high"), "default", "jobs", priority=99)
-        large = leaseq.Item(bytes(leaseq.Item(b"").data) + b"x" * 2_000_000, id="large")
+        large = leaseq.Item(b"x" * 2_000_000, id="large")
         shop.outbox.add_item(connection, large, "default", "jobs")
         shop.outbox.add(connection, shop.confirm.call(2))
     with shop.relay() as relay:
@@ -181,6 +181,32 @@ def test_a_database_that_goes_away(
     assert [line.partition(": ")[0] for line in caplog.messages] == [f"the database {shop.engine.url!r}"] * 2
 
 
+def test_a_row_stays_until_replicas_have_its_job(own_server: StartServer, database: str) -> None:
+    with Shop(own_server().url, database) as shop:
+        shop.order(1)
+        with shop.relay(durable=leaseq.Replicas(1, timeout=0.01)) as relay, pytest.raises(NotDurableError):
+            relay.run_once()
+        assert len(shop.waiting()) == 1
+        assert shop.relay_once() == 1
+        assert shop.work() == [1]
+        assert shop.app.queue().stats().added == 1
+
+
+def test_the_rights_of_a_client_of_jobs_are_enough(own_server: StartServer, database: str) -> None:
+    server = own_server()
+    with server.client() as client:
+        client.execute_command("ACL", "SETUSER", "relay", *rules("job-client", "secret"))
+    with Shop(server.url, database) as shop:
+        shop.confirm.with_options(id="order-1").enqueue(1).cancel()
+        shop.order(1, id="order-1")
+        with shop.engine.begin() as connection:
+            shop.outbox.add_item(connection, leaseq.Item(b"x"), "orders", delay=60, priority=3, keep=5)
+        url = server.url.replace("redis://", "redis://relay:secret@")
+        with Relay(url, sqlalchemy.rows(shop.engine)) as relay:
+            assert relay.run_once() == 2
+        assert shop.work() == [1]
+
+
 def test_one_run_reports_a_server_that_is_away(closed_url: str, database: str) -> None:
     with Shop(closed_url, database) as shop:
         shop.order(1)
@@ -196,8 +222,6 @@ def test_wrong_arguments(shop: Shop) -> None:
         shop.relay(durable=1)
 
 
-def test_the_name_of_a_database_has_no_password(url: str, tmp_path: Path) -> None:
-    import sqlalchemy as sa
-
+def test_the_name_of_a_database_has_no_password() -> None:
     engine = sa.create_engine("postgresql+psycopg://shop:secret@localhost/shop")
-    assert rows(engine).name == "the database postgresql+psycopg://shop:***@localhost/shop"
+    assert sqlalchemy.rows(engine).name == "the database postgresql+psycopg://shop:***@localhost/shop"
