@@ -41,10 +41,15 @@ def settings_of(app: App | AsyncApp | None) -> Settings:
 
 
 def of_call(call: Call[Any], settings: Settings) -> Columns:
-    """Return the row of a job. Raises BadTypeError, BadIdError, SerializationError and the errors of functions that give headers."""
+    """Return the row of a job. Raises BadTypeError, BadArgumentError, BadIdError, SerializationError and others."""
     given: object = call
     if not isinstance(given, Call):
         raise BadTypeError(f"an outbox takes a call, as in fn.call(1), not {type(given).__name__}")
+    if call.options.once:
+        raise BadArgumentError(
+            f"{call.function} is unique or throttled, which only an enqueue can look at: give unique=False and throttle=None, and"
+            " an id if one job is to be there"
+        )
     if settings.headers:
         call = call.with_headers(settings.headers)
     now = time.time()

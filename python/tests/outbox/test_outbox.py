@@ -41,6 +41,17 @@ def test_nothing_of_a_transaction_that_is_rolled_back_is_enqueued(shop: Shop) ->
     assert shop.work() == [2]
 
 
+@pytest.mark.parametrize("option", [{"unique": True}, {"throttle": "1m"}])
+def test_a_job_that_an_enqueue_looks_at_first_is_refused(shop: Shop, option: Any) -> None:
+    once = shop.confirm.with_options(**option)
+    with shop.engine.begin() as connection:
+        with pytest.raises(BadArgumentError, match="unique or throttled"):
+            shop.outbox.add(connection, once.call(1))
+        with pytest.raises(BadArgumentError, match="unique or throttled"):
+            shop.outbox.add(connection, shop.app.chain(once.call(1)).call())
+    assert shop.waiting() == []
+
+
 def test_sessions_and_connections_write_alike(shop: Shop) -> None:
     with Session(shop.engine) as session, session.begin():
         shop.outbox.add(session, shop.confirm.call(1))
