@@ -150,7 +150,7 @@ async def test_a_timeout_around_a_lease(url: str) -> None:
 
 
 PROGRAM = """
-import sys, leaseq
+import sys, time, leaseq
 leaseq.flows.WAIT_CAP = 3600  # what ends the wait is the signal
 with leaseq.WorkQueue("q", sys.argv[1]) as queue:
     print("go", flush=True)
@@ -159,7 +159,8 @@ with leaseq.WorkQueue("q", sys.argv[1]) as queue:
             with item:
                 if sys.argv[2] == "working":
                     print("working", flush=True)
-                    import threading; threading.Event().wait()
+                    while True:  # a wait without an end could start just behind the signal
+                        time.sleep(0.01)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
 """
