@@ -17,6 +17,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import MaxConnectionsError
 
 from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.password_file import PasswordFile
 from leaseq.process import THIS
 
 Client = Redis | RedisCluster
@@ -30,10 +31,11 @@ UNLIMITED = 2**31
 """As good as no limit, of connections."""
 
 
-def connect(url: str) -> Redis:
+def connect(url: str, password: PasswordFile | None = None) -> Redis:
     """Return a client for a URL that never sends anything twice. Raises ValueError for an invalid URL, BadArgumentError for its options."""
     # every waiter holds a connection, so there is no limit unless the URL has one
-    pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=UNLIMITED)
+    given: dict[str, Any] = {} if password is None else {"credential_provider": password}
+    pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=UNLIMITED, **given)
     try:
         pool.connection_class(**pool.connection_kwargs)  # does not connect
     except Exception as error:  # of many kinds: TypeError, RedisError, AttributeError

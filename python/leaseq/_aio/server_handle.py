@@ -15,7 +15,7 @@ from leaseq._aio import concurrency
 from leaseq._aio.route import route
 from leaseq.embedded import EmbeddedServer, embedded
 from leaseq.errors import BadArgumentError, NoServerError
-from leaseq.server_url import ServerSet, server_set
+from leaseq.server_url import ServerSet, server_set, with_password_file
 
 
 class ServerHandle:
@@ -60,7 +60,8 @@ class ServerHandle:
             url = self._embedded.url
         servers = server_set(url)
         try:
-            self._clients = [concurrency.connect(url)] if servers is None else []
+            if servers is None:
+                self._clients = [concurrency.connect(*with_password_file(url))]
         except BadArgumentError:
             raise
         except (ValueError, TypeError):
@@ -92,8 +93,7 @@ def _clients_of(servers: ServerSet) -> list[Any]:
     try:
         if servers.kind == "cluster":  # asks at once for its nodes
             return [RedisCluster(startup_nodes=[node(*host) for host in servers.hosts], **servers.options)]
-        tls = {"ssl": True} if "ssl" in servers.options else {}
-        found = make(servers.hosts, sentinel_kwargs=tls, **servers.options)
+        found = make(servers.hosts, sentinel_kwargs=servers.sentinel_options, **servers.options)
         primary = found.master_for(
             servers.service,
             db=servers.database,

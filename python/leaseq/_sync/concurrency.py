@@ -20,6 +20,7 @@ from redis.retry import Retry
 
 from leaseq._sync.race import current
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
+from leaseq.password_file import PasswordFile
 from leaseq.process import THIS
 
 Client = Redis | RedisCluster
@@ -36,10 +37,11 @@ UNLIMITED = 2**31
 """As good as no limit, of connections."""
 
 
-def connect(url: str) -> Redis:
+def connect(url: str, password: PasswordFile | None = None) -> Redis:
     """A client for a URL that never sends anything twice. Raises ValueError for one that is none, BadArgumentError for its options."""
     # every waiter holds a connection; a limit, which redis-py sets by itself, is for the URL to ask for
-    pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=UNLIMITED)
+    given: dict[str, Any] = {} if password is None else {"credential_provider": password}
+    pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=UNLIMITED, **given)
     try:
         pool.connection_class(**pool.connection_kwargs)  # does not connect
     except Exception as error:  # of many kinds: TypeError, RedisError, AttributeError
