@@ -46,9 +46,9 @@ class FaultInjection:
         Raises:
             FailedError: something is not as it must be.
         """
-        rehearsal, proxy = self._rehearsal, self._rehearsal.proxy
-        breakpoint_ = proxy.add_breakpoint(
-            CLIENT, self._point.label, self._when, ACTIONS[self._fault], self._point.nth
+        rehearsal = self._rehearsal
+        breakpoint_ = rehearsal.add_breakpoint(
+            self._point.label, self._when, ACTIONS[self._fault], self._point.nth
         )
         pending = rehearsal.begin()
         if not rehearsal.next_command(breakpoint_, pending):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from leaseq_conformance.adapter_pool import CaseSession
     from leaseq_conformance.adapter_process import Pending
     from leaseq_conformance.crash_points.operations import Call, Operation
+    from leaseq_conformance.fault_proxy import Action, Command, When
 
 CLIENT, OTHER = "client", "other"
 OF_ITS_TIME: Final = ("created", "token", "expires")
@@ -44,6 +45,18 @@ class CrashPoint:
     def changes(self) -> bool:
         """True if the command changed a queue."""
         return self.before != self.behind
+
+
+class OwnBreakpoint(Breakpoint):
+    """A breakpoint for the commands of this operation: a client settles a queue of the case before in its own time."""
+
+    def __init__(self, rehearsal: Rehearsal, label: str | None, when: When, action: Action, nth: int) -> None:
+        super().__init__(CLIENT, label, when, action, nth)
+        self._rehearsal = rehearsal
+
+    def matches(self, command: Command) -> bool:
+        """Return whether it stops this command."""
+        return self._rehearsal.is_ours(command) and super().matches(command)
 
 
 class Rehearsal:
@@ -73,6 +86,19 @@ class Rehearsal:
         session.adapter(CLIENT, *GROUPS)
         client.script_flush()  # so that the EVAL that follows NOSCRIPT is a crash point too
         self.earlier = len(self.proxy.commands_of(CLIENT))
+
+    def is_ours(self, command: Command) -> bool:
+        """Return whether a command is about the queues of this case: every one is, but calls of scripts on other queues."""
+        prefixes = tuple(self.prefix(queue).encode() for queue in GROUPS)
+        return not command.keys or any(key.startswith(prefixes) for key in command.keys)
+
+    def add_breakpoint(
+        self, label: str | None, when: When, action: Action = "hold", nth: int = 1
+    ) -> OwnBreakpoint:
+        """Stop the nth command from now on that is about the queues of this case, and named so."""
+        point = OwnBreakpoint(self, label, when, action, nth)
+        self.proxy.add(point)
+        return point
 
     def begin(self) -> Pending:
         """Start the operation."""
@@ -137,18 +163,19 @@ def crash_points(rehearsal: Rehearsal, patience: float) -> list[CrashPoint]:
     """
     held: dict[int, tuple[Snapshot, Snapshot]] = {}
     snapshot = rehearsal.snapshot()
-    point = rehearsal.proxy.add_breakpoint(CLIENT, None, "after")
+    point = rehearsal.add_breakpoint(None, "after")
     pending = rehearsal.begin()
     while rehearsal.next_command(point, pending):
         command = point.wait()
         before, snapshot = snapshot, rehearsal.snapshot()
         held[command.number] = (before, snapshot)
-        done, point = point, rehearsal.proxy.add_breakpoint(CLIENT, None, "after")
+        done, point = point, rehearsal.add_breakpoint(None, "after")
         done.resume()
     answer = pending.answer(patience)
     if answer.kind != "ok":
         raise FailedError(f"undisturbed, it was answered {answer.kind}: {values.shown(answer.value)}")
-    commands = rehearsal.proxy.commands_of(CLIENT)[rehearsal.earlier :]
+    sent = rehearsal.proxy.commands_of(CLIENT)[rehearsal.earlier :]
+    commands = [command for command in sent if rehearsal.is_ours(command)]
     if not any(command.is_named(ANY_CALL) for command in commands):
         raise FailedError("undisturbed, it succeeded without calling a script")
     found: list[CrashPoint] = []
