@@ -30,10 +30,8 @@ local new_records = {}
 for i, id in ipairs(ids) do
   local record = records[i]
   if answers[i] == 1 and record then
-    local options, _, latest_token, created = decode_record(record)
-    local new_record = encode_record(options, 0, latest_token, created)
     new_records[#new_records + 1] = id
-    new_records[#new_records + 1] = new_record .. string.sub(record, OPTIONS_AT)
+    new_records[#new_records + 1] = string.sub(record, 1, BEFORE_ATTEMPT) .. '\0\0\0\0' .. string.sub(record, TOKEN_AT)
   end
 end
 if #revived > 0 then

@@ -68,6 +68,9 @@ local HAS_OPTIONS = 1
 local HAS_EXTRA = 2
 local DIES_ON_EXPIRY = 4
 local ALL_OPTIONS = 7
+-- The bytes of a record before its attempt, and where its token starts.
+local BEFORE_ATTEMPT = 2
+local TOKEN_AT = 7
 -- Where the options of a record start, and where what follows its priority and limit of attempts does.
 local OPTIONS_AT = 23
 local KEEP_AT = 26
