@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::home::Home;
 use crate::script::Call;
 use crate::socket::{Activity, Socket};
+use crate::stall;
 
 /// How many bytes of a command or reply a second must bring at least (LQ-CLIENT-19).
 const SLOWEST_BYTES: u64 = 32 * 1024;
@@ -138,23 +139,24 @@ impl Conn {
         let begun = Instant::now();
         let moved = self.activity.moved();
         let limit = limit + transfer(size as u64);
-        let mut next = begun + limit;
+        let mut stood_still = Duration::ZERO;
+        let mut until = begun + limit;
         loop {
+            // in steps: a timer that comes late shows for how long the event loop stood still (LQ-CLIENT-20)
+            let next = until.min(Instant::now() + limit / stall::STEPS);
             tokio::select! {
                 biased;
                 done = &mut reply => return Ok(done),
                 () = sleep_until(next) => {}
             }
             let late = next.elapsed();
+            if late > stall::NOTICED {
+                stood_still += late;
+            }
             let latest = begun + limit + transfer(self.activity.moved() - moved);
             let renewed = self.activity.last() + limit;
-            let until = latest.min(renewed);
-            if until > Instant::now() {
-                next = until;
-            } else if late > Duration::from_millis(100) {
-                // the event loop stood still: that is no time of the network (LQ-CLIENT-20)
-                next = Instant::now() + late;
-            } else {
+            until = latest.min(renewed) + stood_still;
+            if until <= Instant::now() {
                 self.break_down();
                 return Err(Error::reply_lost(format!("no reply within {limit:?}")));
             }

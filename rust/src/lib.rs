@@ -37,6 +37,7 @@ mod script;
 mod server;
 mod several;
 mod socket;
+mod stall;
 mod stream;
 mod targets;
 #[cfg(feature = "tls")]

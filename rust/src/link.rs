@@ -3,12 +3,11 @@
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use tokio::time::timeout;
-
 use crate::conn::Conn;
 use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::server::Node;
+use crate::stall;
 
 pub(crate) struct Link {
     pub(crate) node: Node,
@@ -39,7 +38,7 @@ impl Link {
 
     /// Connects within the limit, once for all calls that wait for it.
     pub(crate) async fn open(&self, limit: Duration) -> Result<Arc<Conn>> {
-        let opened = timeout(limit, async {
+        let opened = stall::within(limit, async {
             let _only = self.opening.lock().await;
             if self.state().closed {
                 return Err(Error::closed());
@@ -49,7 +48,7 @@ impl Link {
                 None => self.dial(limit).await,
             }
         });
-        opened.await.unwrap_or_else(|_| Err(Error::unavailable(format!("not connected within {limit:?}"))))
+        opened.await.unwrap_or_else(|| Err(Error::unavailable(format!("not connected within {limit:?}"))))
     }
 
     async fn dial(&self, limit: Duration) -> Result<Arc<Conn>> {

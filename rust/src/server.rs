@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use redis::{Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError, Value};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::conn::Conn;
 use crate::encoding::strings_of;
 use crate::error::{Error, Result};
+use crate::stall;
 
 /// A server to connect to: its name for look-ups, and how.
 #[derive(Clone, Debug)]
@@ -146,10 +147,7 @@ async fn dial_primary(info: &ConnectionInfo, tls: &Tls, limit: Duration) -> Resu
 
 async fn dial(info: &ConnectionInfo, tls: &Tls, limit: Duration) -> Result<Conn> {
     let connecting = connect(info, tls);
-    match timeout(limit, connecting).await {
-        Err(_) => Err(Error::unavailable(format!("not connected within {limit:?}"))),
-        Ok(found) => found,
-    }
+    stall::within(limit, connecting).await.unwrap_or_else(|| Err(Error::unavailable(format!("not connected within {limit:?}"))))
 }
 
 #[cfg_attr(not(feature = "tls"), allow(unused_variables))]

@@ -99,3 +99,39 @@ async fn an_idle_worker_outlives_the_loss_of_its_rights() {
     worker.stop();
     assert_eq!(running.await.unwrap().unwrap(), 1);
 }
+
+/// LQ-CLIENT-20: a little longer than the limit, first while it connects, then with a reply to come.
+#[tokio::test]
+async fn an_event_loop_that_stands_still_is_not_the_network() {
+    let limit = 2 * SECOND;
+    let server = Server::start();
+    for (database, stalls) in [(0, 1), (1, 3)] {
+        let url = format!("{}/{database}", server.url);
+        let client = Client::builder().node(&url).unwrap().reply_timeout(limit).build().unwrap();
+        let queue = client.queue("any").unwrap();
+        for _ in 0..stalls {
+            let calling = tokio::spawn({
+                let queue = queue.clone();
+                async move { queue.stats().await }
+            });
+            tokio::task::yield_now().await; // it is under way
+            std::thread::sleep(limit + limit / 10);
+            calling.await.expect("it ends").expect("an answer");
+        }
+    }
+}
+
+/// The same with a server that replies later than that: the rest of the limit is there for it.
+#[tokio::test]
+async fn a_reply_that_comes_after_the_event_loop_stood_still() {
+    let limit = 2 * SECOND;
+    let server = Server::start();
+    let client = Client::builder().node(&server.url).unwrap().reply_timeout(limit).build().unwrap();
+    let queue = client.queue("any").unwrap();
+    queue.stats().await.expect("it is connected");
+    tell(server.port, "CLIENT PAUSE 3000 ALL");
+    let calling = tokio::spawn(async move { queue.stats().await });
+    tokio::task::yield_now().await;
+    std::thread::sleep(limit + limit / 10);
+    calling.await.expect("it ends").expect("an answer");
+}
