@@ -221,6 +221,30 @@ def test_a_loop_that_stands_still_is_not_the_network(run: Any) -> None:
         run(call(server))
 
 
+@of_each_loop
+def test_a_reply_that_comes_after_the_loop_stood_still(run: Any) -> None:
+    """LQ-CLIENT-20: the rest of the limit is there for it."""
+
+    def serve(peer: socket.socket, server: PacedServer) -> None:
+        peer.recv(65536)
+        server.pause(1.5 * LIMIT_SECS)
+        peer.sendall(b"+PONG\r\n")
+        server.pause(100 * LIMIT_SECS)
+
+    async def call(server: PacedServer) -> None:
+        connection = await AioConnection.open(server.endpoint())
+        await connection.send("PING")
+        reading = asyncio.create_task(connection.read())
+        await asyncio.sleep(0)
+        time.sleep(1.1 * LIMIT_SECS)  # noqa: ASYNC251 (the loop stands still)
+        assert await reading == b"PONG"
+        connection.close()
+        await connection.wait_closed()
+
+    with PacedServer(serve) as server:
+        run(call(server))
+
+
 @pytest.mark.promise("G18")
 @of_each_loop
 def test_a_server_that_says_nothing_ends_connecting(run: Any) -> None:
