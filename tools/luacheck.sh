@@ -11,20 +11,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=${LEASEQ_SERVERS_DIR:-$(cd "$here/.." && pwd)/.servers}/luacheck
 
 fetch() {
-  local state=$root/.apt dir=$root/root sources
-  if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
-    echo "luacheck is not on PATH and cannot be fetched without apt-get and dpkg-deb: install luacheck" >&2
-    return 1
-  fi
-  mkdir -p "$state"/{lists/partial,cache/archives/partial,dl} "$dir"
-  chown _apt "$state/dl" 2>/dev/null || true  # apt drops its rights where it runs as root
-  # lists of our own: the machine's may be empty, and only root may update them
-  sources=(-qq -o "Dir::State::Lists=$state/lists" -o "Dir::Cache=$state/cache")
-  apt-get "${sources[@]}" update
-  (cd "$state/dl" && apt-get "${sources[@]}" download lua-check lua-filesystem lua-argparse lua5.1 libreadline8 libtinfo6)
-  local package
-  for package in "$state"/dl/*.deb; do dpkg-deb -x "$package" "$dir"; done
-  rm -rf "$state"
+  "$here/debian_packages.sh" "$root/root" lua-check lua-filesystem lua-argparse lua5.1 libreadline8 libtinfo6
 }
 
 available() { command -v luacheck >/dev/null || [ -e "$root/root/usr/bin/luacheck" ]; }

@@ -24,7 +24,6 @@ rm -rf "$root"
 mkdir -p "$root/bin"
 root=$(cd "$root" && pwd)
 work=$(mktemp -d)
-chmod 755 "$work"  # apt reads it as another user
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
@@ -38,13 +37,7 @@ GOBIN=$root/bin "$here/../go.sh" go install "$HELM"
 if command -v promtool >/dev/null; then
   ln -s "$(command -v promtool)" "$root/bin/promtool"
 else
-  mkdir -p "$work"/{lists/partial,cache/archives/partial,dl}
-  chown _apt "$work/dl" 2>/dev/null || true  # apt drops its rights if it runs as root
-  # lists of our own: the machine's may be empty, and only root may update them
-  sources=(-qq -o "Dir::State::Lists=$work/lists" -o "Dir::Cache=$work/cache")
-  apt-get "${sources[@]}" update
-  (cd "$work/dl" && apt-get "${sources[@]}" download prometheus)
-  dpkg-deb -x "$work"/dl/*.deb "$work/prometheus"
+  "$here/../debian_packages.sh" "$work/prometheus" prometheus
   cp "$work/prometheus/usr/bin/promtool" "$root/bin/promtool"
 fi
 "$root/bin/promtool" --version | head -1

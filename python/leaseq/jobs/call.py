@@ -59,12 +59,10 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
 
     def identified(self, now: float) -> "Call[T]":
         """Return a call that is unique or throttled with its id; `now` is the time whose slot counts. Raises SerializationError."""
-        length = self.options.throttle
-        job_id = job_ids.unique_id(self.function, self.args, self.kwargs)
-        if length is not None:
-            job_id = job_ids.slot_id(
-                self.function, self.args, self.kwargs, round(length * 1000), int(now * 1000)
-            )
+        length, called = self.options.throttle, (self.function, self.args, self.kwargs)
+        if length is None:
+            return msgspec.structs.replace(self, derived=job_ids.unique_id(*called))
+        job_id = job_ids.slot_id(*called, round(length * 1000), int(now * 1000))
         return msgspec.structs.replace(self, derived=job_id)
 
     def item(self, settings: Settings) -> Item:

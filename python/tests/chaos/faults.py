@@ -18,8 +18,6 @@ from chaos.stage import Stage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FOREVER_MS: Final = 60_000
-
 
 @dataclass(frozen=True)
 class Fault:
@@ -28,7 +26,7 @@ class Fault:
     Attributes:
         name: what `--fault` takes.
         stage: the servers that it needs.
-        act: makes it once. What it returns is not looked at.
+        act: makes it once.
         times: how often.
         loses: whether the server itself loses data by it: then counts are reported, and nothing may be stuck after a deep clean.
     """

@@ -57,6 +57,7 @@ class Stage:
         self._stack = contextlib.ExitStack()
         self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="leaseq-chaos-")))
         self.members: dict[str, subprocess.Popen[bytes]] = {}
+        self._ended: set[str] = set()
         self.server: servers.SpawnedServer = self._start_servers()
 
     def _start_servers(self) -> servers.SpawnedServer:
@@ -131,19 +132,10 @@ class Stage:
         return [int(each) for each in found]
 
     def watch(self) -> None:
-        """Start again what has ended: a supervisor of systemd or Kubernetes does."""
-        for role, process in self.members.items():
-            if process.poll() is not None:
+        """Start again what has ended, as systemd or Kubernetes do, but for programs that are to end."""
+        for role, process in list(self.members.items()):
+            if process.poll() is not None and role not in self._ended:
                 self.start(role)
-
-    # servers
-
-    def pause(self, server: servers.SpawnedServer, seconds: float) -> None:
-        """Let a server stand still."""
-        pid = server.pid
-        os.kill(pid, signal.SIGSTOP)
-        time.sleep(seconds)
-        os.kill(pid, signal.SIGCONT)
 
     # the end
 
@@ -166,18 +158,12 @@ class Stage:
         """Wait until the queues are empty, for a time. Return what is left in them."""
         until = time.monotonic() + DRAIN_SECS
         while True:
-            self.watch_workers()
+            self.watch()
             with self.queue(ITEMS) as items, self.queue(QUEUE) as of_jobs:
                 left = sum(queue.stats().items for queue in (items, of_jobs))
             if not left or time.monotonic() > until:
                 return left
             time.sleep(0.2)
-
-    def watch_workers(self) -> None:
-        """Start again what has ended, but for the producer."""
-        for role, process in list(self.members.items()):
-            if role != "produce" and process.poll() is not None:
-                self.start(role)
 
     def _unknown(self, ids: list[str]) -> list[str]:
         with jobs.App(self.url, queue=QUEUE) as app:
@@ -185,6 +171,7 @@ class Stage:
         return [job_id for job_id, state in zip(ids, states, strict=True) if state == "unknown"]
 
     def _end(self, role: str) -> None:
+        self._ended.add(role)
         process = self.members[role]
         process.terminate()
         try:
