@@ -65,7 +65,7 @@ Exit codes:
     "-u",
     metavar="URL",
     help="The server: redis://HOST, rediss://, unix://, embedded:DIR, redis+sentinel://HOST,HOST/SERVICE,"
-    " redis+cluster://HOST. A password is better kept in the environment or the file.  [default: $REDIS_URL]",
+    " redis+cluster://HOST. With ?password_file=FILE the password stays out of it.  [default: $REDIS_URL]",
 )
 @click.option(
     "--queue",

@@ -54,7 +54,7 @@ def on_server(function: Function) -> Function:
         envvar="REDIS_URL",
         metavar="URL",
         help="The server: redis://HOST, rediss://, unix://, redis+sentinel://HOST,HOST/SERVICE,"
-        " redis+cluster://HOST, embedded:DIR. [default: $REDIS_URL]",
+        " redis+cluster://HOST, embedded:DIR. With ?password_file=FILE the password stays out of it. [default: $REDIS_URL]",
     )
     @functools.wraps(function)
     def with_server(*args: Any, url: str | None, **options: Any) -> Any:

@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 class LockedRows(Protocol):
-    """Rows that this relay alone has, in a transaction. What is done to them counts when it is committed.
+    """Rows that only this relay has, in one transaction. Changes count once it is committed.
 
     Attributes:
         rows: in order of their numbers.

@@ -37,7 +37,7 @@ class SentinelSet:
             follow = ("--replicaof", "127.0.0.1", str(self.primary.port))
             self.replicas = [started.enter_context(SpawnedServer(name, *follow, *fast)) for _ in range(2)]
             self.watchers = [
-                started.enter_context(_Watcher(name, self.service, self.primary.port)) for _ in range(3)
+                started.enter_context(Watcher(name, self.service, self.primary.port)) for _ in range(3)
             ]
             self.sentinels = [("127.0.0.1", watcher.port) for watcher in self.watchers]
             wait_until(self._all_known, READY_SECS)
@@ -68,7 +68,7 @@ class SentinelSet:
         self.close()
 
 
-class _Watcher(SpawnedServer):
+class Watcher(SpawnedServer):
     """One sentinel. It takes a configuration file instead of options, because it rewrites that file."""
 
     def __init__(self, name: str, service: str, primary_port: int) -> None:
