@@ -17,6 +17,7 @@ FILES = (
     "borrower.py",
     "executor.py",
     "heartbeater.py",
+    "exact_change.py",
     "lifecycle.py",
     "server_handle.py",
     "pages.py",

@@ -48,6 +48,7 @@ _SCHEDULES: Final = ("sadd", "srem", "sismember", "smismember")
 _PRESENCE: Final = ("time", "set", "del", "zadd", "zrem", "zrangebyscore")
 _LOOKS: Final = ("sscan", "time", "get", "hget", "hmget", "zrange")
 _LOOKS_AT_JOBS: Final = ("llen", "lindex", "mget", "sismember", "smismember", "zrangebyscore")
+_CHANGES_SEEN: Final = ("watch", "unwatch")
 _DOCTOR: Final = ("multi", "discard", "info", "config|get", "slowlog|get", "acl|dryrun")
 
 BESIDE: Final[dict[str, tuple[str, ...]]] = {
@@ -57,7 +58,17 @@ BESIDE: Final[dict[str, tuple[str, ...]]] = {
     "reader": _LOOKS,
     "job-client": ("sadd", *_WAITS, *_JOBS, *_SCHEDULES, *_LOOKS, *_LOOKS_AT_JOBS),
     "job-worker": ("sadd", *_WAITS, *_PRESENCE, *_JOBS, *_SCHEDULES, *_LOOKS, *_LOOKS_AT_JOBS),
-    "operator": ("sadd", *_WAITS, *_PRESENCE, *_JOBS, *_SCHEDULES, *_LOOKS, *_LOOKS_AT_JOBS, *_DOCTOR),
+    "operator": (
+        "sadd",
+        *_WAITS,
+        *_PRESENCE,
+        *_JOBS,
+        *_SCHEDULES,
+        *_LOOKS,
+        *_LOOKS_AT_JOBS,
+        *_CHANGES_SEEN,
+        *_DOCTOR,
+    ),
 }
 """The commands that programs of each role send beside scripts, save those of connections."""
 

@@ -6,7 +6,7 @@ again if it may have taken effect. Items that the caller cannot receive are rele
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -169,22 +169,40 @@ class Executor(Borrower):
         call: PendingCall[Any] = PendingCall(until=concurrency.now() + min(limit_secs, self.route.limit_secs))
 
         async def execute(connection: Connection) -> list[Any]:
-            replies: list[Any] = []
-            timeout = call.reply_secs(connection)
-            for entry in entries:
-                await connection.send(*entry)
-            while len(replies) < len(entries):
-                try:
-                    replies.append(await connection.read(timeout))
-                except redis.ResponseError as error:
-                    replies.append(error)
-            for reply in replies:
-                if isinstance(reply, redis.ResponseError):
-                    raise reply
-            return replies
+            return await _execute(connection, entries, call.reply_secs(connection))
 
         with self.life:
             return await self._with_connection(execute, call, max_waits=max_waits)
+
+    async def run_unless_changed(
+        self,
+        watched: Sequence[Argument],
+        look: Command[T],
+        then: Callable[[T], Sequence[tuple[Argument, ...]]],
+    ) -> tuple[T, list[Any] | None]:
+        """Run `look`, and what `then` makes of its answer as one transaction, which is void if a watched key has changed since.
+
+        Return the answer, and the replies in the transaction, with the errors of its commands; None if it was void, or empty.
+        """
+        call: PendingCall[Any] = PendingCall(until=concurrency.now() + self.route.limit_secs)
+
+        async def run(connection: Connection) -> tuple[T, list[Any] | None]:
+            timeout = call.reply_secs(connection)
+            try:
+                await _execute(connection, [("WATCH", *watched)], timeout)
+                seen = await connection.call(look, timeout)
+                entries = then(seen)
+                if not entries:
+                    await _execute(connection, [("UNWATCH",)], timeout)
+                    return seen, None
+                replies = await _execute(connection, [("MULTI",), *entries, ("EXEC",)], timeout)
+            except BaseException:
+                connection.close()  # it may still watch
+                raise
+            return seen, replies[-1]
+
+        with self.life:
+            return await self._with_connection(run, call)
 
     # behind an answer
 
@@ -349,3 +367,21 @@ class Executor(Borrower):
         finally:
             self._return(call)
         return answer
+
+
+async def _execute(
+    connection: Connection, entries: Sequence[tuple[Argument, ...]], timeout: float
+) -> list[Any]:
+    """Send plain commands together and return their replies. Raises the first error of all."""
+    replies: list[Any] = []
+    for entry in entries:
+        await connection.send(*entry)
+    while len(replies) < len(entries):
+        try:
+            replies.append(await connection.read(timeout))
+        except redis.ResponseError as error:
+            replies.append(error)
+    for reply in replies:
+        if isinstance(reply, redis.ResponseError):
+            raise reply
+    return replies

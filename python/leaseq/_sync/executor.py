@@ -7,7 +7,7 @@ again if it may have taken effect. Items that the caller cannot receive are rele
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -170,22 +170,40 @@ class Executor(Borrower):
         call: PendingCall[Any] = PendingCall(until=concurrency.now() + min(limit_secs, self.route.limit_secs))
 
         def execute(connection: Connection) -> list[Any]:
-            replies: list[Any] = []
-            timeout = call.reply_secs(connection)
-            for entry in entries:
-                connection.send(*entry)
-            while len(replies) < len(entries):
-                try:
-                    replies.append(connection.read(timeout))
-                except redis.ResponseError as error:
-                    replies.append(error)
-            for reply in replies:
-                if isinstance(reply, redis.ResponseError):
-                    raise reply
-            return replies
+            return _execute(connection, entries, call.reply_secs(connection))
 
         with self.life:
             return self._with_connection(execute, call, max_waits=max_waits)
+
+    def run_unless_changed(
+        self,
+        watched: Sequence[Argument],
+        look: Command[T],
+        then: Callable[[T], Sequence[tuple[Argument, ...]]],
+    ) -> tuple[T, list[Any] | None]:
+        """Run `look`, and what `then` makes of its answer as one transaction, which is void if a watched key has changed since.
+
+        Return the answer, and the replies in the transaction, with the errors of its commands; None if it was void, or empty.
+        """
+        call: PendingCall[Any] = PendingCall(until=concurrency.now() + self.route.limit_secs)
+
+        def run(connection: Connection) -> tuple[T, list[Any] | None]:
+            timeout = call.reply_secs(connection)
+            try:
+                _execute(connection, [("WATCH", *watched)], timeout)
+                seen = connection.call(look, timeout)
+                entries = then(seen)
+                if not entries:
+                    _execute(connection, [("UNWATCH",)], timeout)
+                    return seen, None
+                replies = _execute(connection, [("MULTI",), *entries, ("EXEC",)], timeout)
+            except BaseException:
+                connection.close()  # it may still watch
+                raise
+            return seen, replies[-1]
+
+        with self.life:
+            return self._with_connection(run, call)
 
     # behind an answer
 
@@ -344,3 +362,19 @@ class Executor(Borrower):
         finally:
             self._return(call)
         return answer
+
+
+def _execute(connection: Connection, entries: Sequence[tuple[Argument, ...]], timeout: float) -> list[Any]:
+    """Send plain commands together and return their replies. Raises the first error of all."""
+    replies: list[Any] = []
+    for entry in entries:
+        connection.send(*entry)
+    while len(replies) < len(entries):
+        try:
+            replies.append(connection.read(timeout))
+        except redis.ResponseError as error:
+            replies.append(error)
+    for reply in replies:
+        if isinstance(reply, redis.ResponseError):
+            raise reply
+    return replies

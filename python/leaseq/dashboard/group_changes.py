@@ -1,8 +1,10 @@
 """Changes of all dead letters with one error: revive, purge."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from leaseq import WorkQueue, commands
+from leaseq._sync.exact_change import change_seen
 from leaseq.dashboard import dead_groups
 from leaseq.dashboard.access import Action
 from leaseq.dashboard.change import Fact, Plan, Report
@@ -10,8 +12,10 @@ from leaseq.dashboard.item_changes import planned
 from leaseq.dashboard.purge_plans import UNDO_SECS, PurgePlans
 from leaseq.dashboard.source import Source
 from leaseq.dashboard.visible_text import line
+from leaseq.flows import chunks
 from leaseq.formatting import duration
 from leaseq.keys import RegisteredQueue
+from leaseq.results import ItemInfo
 
 
 class GroupChange:
@@ -67,12 +71,29 @@ class GroupChange:
             later = len(items) - len(chosen)
             stays = f" {_items(later)} died later and stay." if later else ""
             if self.action == "revive":
-                changed = sum(queue.revive_items([item.id for item in chosen]))
+                changed = sum(_revived(queue, part) for part in chunks(chosen))
                 return Report(f"{_items(changed)} made ready again.{stays}", changed)
         if not chosen:
             return Report(f"Nothing was done. No dead letter that was shown is left.{stays}")
         plans = self._plans.add(self.queue, chosen, self._user, self._error)
         return Report(f"{planned(len(chosen), plans)}{stays}", len(chosen), plans)
+
+
+def _revived(queue: WorkQueue, items: Sequence[ItemInfo]) -> int:
+    """Revive those that are still the same. Return how many."""
+    ids = [item.id for item in items]
+    known = {_death(item) for item in items}
+
+    def choose(seen: list[ItemInfo]) -> list[str]:
+        return [each.id for each in seen if each.state == "dead" and _death(each) in known]
+
+    _, answers = change_seen(queue.executor, queue.keys, "dead", ids, choose, commands.revive)
+    return sum(answers)
+
+
+def _death(item: ItemInfo) -> tuple[str, float, float]:
+    """Return what tells this death of this item from any other."""
+    return item.id, item.created, item.time
 
 
 def _items(count: int) -> str:

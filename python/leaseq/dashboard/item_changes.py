@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from leaseq import WorkQueue
+from leaseq import WorkQueue, commands
+from leaseq._sync.exact_change import change_seen
+from leaseq.commands import Command
 from leaseq.dashboard.access import Action
 from leaseq.dashboard.change import Fact, Plan, Report
 from leaseq.dashboard.purge_plans import UNDO_SECS, PurgePlan, PurgePlans
@@ -11,7 +13,7 @@ from leaseq.dashboard.source import Source
 from leaseq.dashboard.visible_text import first_line, line
 from leaseq.formatting import duration, moment
 from leaseq.item import lease_ref
-from leaseq.keys import RegisteredQueue
+from leaseq.keys import QueueKeys, RegisteredQueue
 from leaseq.results import ItemInfo
 
 STATES: Final[dict[Action, frozenset[str]]] = {
@@ -73,11 +75,13 @@ class ItemChange:
         """Do it, if the item is still as it was shown."""
         with self._source.queue(self.queue) as queue:
             item = queue.inspect(self._id)
-            if meanwhile := meanwhile_of(shown, item):
-                return Report(f"Nothing was done. {meanwhile}")
-            if refusal := self._refusal(item):
-                return Report(f"Nothing was done. {refusal}")
-            return _PERFORM[self.action](self, queue, item)
+            if why_not := self._why_not(shown, item):
+                return Report(f"Nothing was done. {why_not}")
+            return _PERFORM[self.action](self, queue, item, shown)
+
+    def _why_not(self, shown: Mapping[str, str], item: ItemInfo) -> str:
+        """Return what happened to the item since it was shown, or why this cannot be done to it; or ""."""
+        return meanwhile_of(shown, item) or self._refusal(item)
 
     def _refusal(self, item: ItemInfo) -> str:
         """Return why this cannot be done to the item now, or ""."""
@@ -85,32 +89,51 @@ class ItemChange:
             return unfit(item)
         return planned_already(self._plans, item, self.queue) if self.action == "purge" else ""
 
-    def _revive(self, queue: WorkQueue, item: ItemInfo) -> Report:
-        return _done(queue.revive(item.id), "The item is ready again.")
+    def _exactly(
+        self,
+        queue: WorkQueue,
+        item: ItemInfo,
+        shown: Mapping[str, str],
+        change: Callable[[QueueKeys, Sequence[str]], Command[list[Any]]],
+        text: str,
+    ) -> Report:
+        """Make a change if the item is still as it was shown at that moment."""
 
-    def _purge(self, _queue: WorkQueue, item: ItemInfo) -> Report:
+        def choose(seen: list[ItemInfo]) -> list[str]:
+            return [each.id for each in seen if not meanwhile_of(shown, each)]
+
+        (now,), answers = change_seen(queue.executor, queue.keys, item.state, [item.id], choose, change)
+        return Report(text, 1) if answers else Report(f"Nothing was done. {meanwhile_of(shown, now)}")
+
+    def _revive(self, queue: WorkQueue, item: ItemInfo, shown: Mapping[str, str]) -> Report:
+        return self._exactly(queue, item, shown, commands.revive, "The item is ready again.")
+
+    def _purge(self, _queue: WorkQueue, item: ItemInfo, _shown: Mapping[str, str]) -> Report:
         plans = self._plans.add(self.queue, [item], self._user)
         return Report(planned(1, plans), 1, plans)
 
-    def _promote(self, queue: WorkQueue, item: ItemInfo) -> Report:
-        return _done(queue.promote(item.id), "The item is ready now.")
+    def _promote(self, queue: WorkQueue, item: ItemInfo, shown: Mapping[str, str]) -> Report:
+        return self._exactly(queue, item, shown, commands.promote, "The item is ready now.")
 
-    def _release(self, queue: WorkQueue, item: ItemInfo) -> Report:
+    def _release(self, queue: WorkQueue, item: ItemInfo, _shown: Mapping[str, str]) -> Report:
         (answer,) = queue.release_items([lease_ref(item.id, item.token)], error=RELEASE_ERROR)
         if answer == "dead":
             return Report("The lease was ended. That was the last attempt: the item is a dead letter now.", 1)
         return _done(answer != "lost", "The lease was ended. The item can be leased again.")
 
-    def _remove(self, queue: WorkQueue, item: ItemInfo) -> Report:
+    def _remove(self, queue: WorkQueue, item: ItemInfo, shown: Mapping[str, str]) -> Report:
         with self._source.app(self.queue) as app:
-            handle = app.handle(item.id, self.queue.name)
-            if handle.info().function:  # a job: clients that wait for its result are woken
-                return _done(handle.cancel(), "The job was cancelled.")
-        state = queue.remove(item.id)
-        return _done(state != "absent", f"The item was removed. It was {state}.")
+            if (
+                app.handle(item.id, self.queue.name).info().function
+            ):  # clients that wait for its result are woken
+                cancel = app.program.clients.sync.store.cancel
+                done = cancel(self.queue.name, item.id, item.state, lambda now: not meanwhile_of(shown, now))
+                return _done(done, "The job was cancelled.")
+        text = f"The item was removed. It was {item.state}."
+        return self._exactly(queue, item, shown, commands.remove, text)
 
 
-_PERFORM: Final[dict[Action, Callable[[ItemChange, WorkQueue, ItemInfo], Report]]] = {
+_PERFORM: Final[dict[Action, Callable[[ItemChange, WorkQueue, ItemInfo, Mapping[str, str]], Report]]] = {
     "revive": ItemChange._revive,  # noqa: SLF001 (its own)
     "purge": ItemChange._purge,  # noqa: SLF001
     "promote": ItemChange._promote,  # noqa: SLF001

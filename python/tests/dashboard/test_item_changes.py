@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import servers
 from support.dashboard_site import Browser, browser, everything
 
 import leaseq
-from leaseq import dashboard
+from leaseq import access_rules, dashboard
+from leaseq.dashboard import group_changes, item_changes
+from leaseq.jobs import App
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    import redis
     from starlette.requests import Request
 
 
@@ -102,6 +108,127 @@ def test_an_item_in_another_state_is_left_alone(site: Browser, orders: leaseq.Wo
     assert orders.inspect("a").state == "dead"
 
 
+def between_look_and_change(
+    monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object], nth: int = 2
+) -> None:
+    """Let something happen when the change has been decided: behind the nth comparison with what was shown."""
+    module: Any = group_changes if name == "_death" else item_changes
+    real, calls = getattr(module, name), itertools.count(1)
+
+    def compare(*args: Any) -> Any:
+        answer = real(*args)
+        if next(calls) == nth:
+            act()
+        return answer
+
+    monkeypatch.setattr(module, name, compare)
+
+
+@pytest.mark.parametrize("action", ["revive", "promote", "remove"])
+def test_an_item_that_is_replaced_at_the_last_moment_is_left_alone(
+    site: Browser, orders: leaseq.WorkQueue, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    """The change is void, and the page reports what the next look finds."""
+
+    def add() -> None:
+        if action == "revive":
+            die(orders, "a")
+        else:
+            orders.add_item(leaseq.Item(b"", id="a"), delay=600 if action == "promote" else 0)
+
+    def replace() -> None:
+        orders.remove("a")
+        add()
+
+    add()
+    fields = site.fields(action=action, queue="orders", id="a")
+    between_look_and_change(monkeypatch, "meanwhile_of", replace)
+    answer = site.post(fields, 409, action=action, queue="orders", id="a")
+    assert answer.startswith("Nothing was done. Another item has this id now.")
+    assert orders.inspect("a").state == {"revive": "dead", "promote": "delayed", "remove": "ready"}[action]
+
+
+def test_a_job_that_is_replaced_at_the_last_moment_is_not_cancelled(
+    site: Browser, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with App(url) as app:
+        job = app.function("shop.pack").with_options(id="a")
+        job.enqueue(1)
+
+        def replace() -> None:
+            app.queue().remove("a")
+            job.enqueue(2)
+
+        where: Any = {"action": "remove", "queue": "default", "group": "jobs", "id": "a"}
+        fields = site.fields(**where)
+        between_look_and_change(monkeypatch, "meanwhile_of", replace)
+        assert site.post(fields, 409, **where).startswith("Nothing was done.")
+        handle = app.handle("a")
+        assert handle.status() == "ready"
+        assert handle.info().args == (2,)
+
+
+def test_dead_letters_of_a_group_that_are_replaced_at_the_last_moment_are_left_alone(
+    site: Browser, orders: leaseq.WorkQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for item_id in "ab":
+        die(orders, item_id)
+    where: Any = {"action": "revive", "queue": "orders", "error": "ValueError: no books"}
+    fields = site.fields(**where)
+
+    def replace() -> None:
+        orders.remove("a")
+        die(orders, "a")
+
+    between_look_and_change(monkeypatch, "_death", replace, nth=4)  # two that were shown, two that are seen
+    assert site.post(fields, **where) == "1 item made ready again."
+    assert [orders.inspect(item_id).state for item_id in "ab"] == ["dead", "ready"]
+
+
+def test_an_operator_has_the_rights_of_each_change(
+    orders: leaseq.WorkQueue, redis_client: redis.Redis, url: str
+) -> None:
+    admin: Any = redis_client
+    admin.execute_command("ACL", "SETUSER", "shop", *access_rules.rules("operator", "secret"))
+    try:
+        with browser(url.replace("redis://", "redis://shop:secret@"), allow=everything) as site:
+            die(orders, "a")
+            assert site.change(action="revive", queue="orders", id="a") == "The item is ready again."
+            assert (
+                site.change(action="remove", queue="orders", id="a") == "The item was removed. It was ready."
+            )
+            orders.add_item(leaseq.Item(b"", id="a"), delay=600)
+            assert site.change(action="promote", queue="orders", id="a") == "The item is ready now."
+    finally:
+        admin.execute_command("ACL", "DELUSER", "shop")
+
+
+def test_a_change_on_a_queue_that_never_stands_still(
+    site: Browser, orders: leaseq.WorkQueue, url: str
+) -> None:
+    """Other items die and come back all the time: the change is made between two of those."""
+    die(orders, "a")
+    over = threading.Event()
+
+    def disturb() -> None:
+        with leaseq.WorkQueue("orders", url) as queue:
+            die(queue, "b")
+            while not over.is_set():
+                queue.revive("b")
+                item = queue.lease(60, block=False)
+                assert item is not None
+                queue.dead_letter(item)
+
+    disturbing = threading.Thread(target=disturb)
+    disturbing.start()
+    try:
+        servers.wait_until(lambda: orders.stats().died > 20)
+        assert site.change(action="revive", queue="orders", id="a") == "The item is ready again."
+    finally:
+        over.set()
+        disturbing.join()
+
+
 def test_a_form_without_what_was_shown_does_nothing(site: Browser, orders: leaseq.WorkQueue) -> None:
     die(orders, "a")
     site.post({}, 409, action="purge", queue="orders", id="a")
@@ -109,8 +236,6 @@ def test_a_form_without_what_was_shown_does_nothing(site: Browser, orders: lease
 
 
 def test_a_job_that_is_removed_is_cancelled(site: Browser, url: str) -> None:
-    from leaseq.jobs import App
-
     with App(url) as app:
         handle = app.enqueue("shop.pack", 1)
         answer = site.change(action="remove", queue="default", group="jobs", id=handle.id)

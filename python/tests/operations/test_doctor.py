@@ -199,7 +199,17 @@ def test_a_replica_that_cannot_be_asked_is_unknown(own_server: servers.StartServ
 
 
 def test_rights_that_are_not_tried_are_those_of_transactions_and_of_doctor() -> None:
-    untried = {"multi", "exec", "discard", "info", "config|get", "slowlog|get", "acl|dryrun"}
+    untried = {
+        "multi",
+        "exec",
+        "discard",
+        "watch",
+        "unwatch",
+        "info",
+        "config|get",
+        "slowlog|get",
+        "acl|dryrun",
+    }
     for role, tried in permissions.ROLES.items():
         assert set(access_rules.commands(role)) - set(tried) <= untried, role
 

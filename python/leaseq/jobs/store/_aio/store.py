@@ -4,13 +4,15 @@ import contextlib
 import math
 import time
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import redis
 
 from leaseq import commands, errors, flows
 from leaseq._aio import concurrency
+from leaseq._aio.exact_change import change_seen
 from leaseq._aio.queue import WorkQueue, add_durably
 from leaseq._aio.server_handle import ServerHandle
 from leaseq.commands import Argument
@@ -22,7 +24,7 @@ from leaseq.jobs import envelope, job_state
 from leaseq.jobs.info import JobSnapshot
 from leaseq.jobs.job_state import JobState
 from leaseq.jobs.options import DAY
-from leaseq.results import WAITS, ListState, Outcome
+from leaseq.results import WAITS, ItemInfo, ListState, Outcome
 
 MAX_QUEUES = 1000
 """Queues that are kept for the next call: a program may use a name for each of its users."""
@@ -155,10 +157,13 @@ class Store:
             ]
             await self.talk(name, "DEL", *places)
 
-    async def cancel(self, name: str, job_id: str) -> bool:
+    async def cancel(
+        self, name: str, job_id: str, state: str = "", is_it: Callable[[ItemInfo], bool] | None = None
+    ) -> bool:
         """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none.
 
-        The note also has the job, and is kept for a day. Waits for its result end.
+        The note also has the job, and is kept for a day. Waits for its result end. With `is_it`, the item is removed only
+        if it has this state and that is true.
         """
         keys = self.queue(name).keys
         if (await self.queue(name).outcome(job_id, timeout=0)).state not in WAITS:
@@ -166,18 +171,18 @@ class Store:
         (data,) = await self.data(name, [job_id])
         copy = data if data and len(data) <= envelope.MAX_COPY_BYTES else b""
         trace = JobState(cancelled=round(time.time() * 1000), job=copy)
-        removal = commands.remove(keys, [job_id])
         cancelled_key = job_state.cancelled_key(keys, job_id)
-        life = str(round(DAY * 1000))
-        replies = await self.talk_all(
-            name,
-            [
-                ("MULTI",),
-                removal.eval(),
-                ("SET", cancelled_key, job_state.write(trace), "PX", life),
-                ("EXEC",),
-            ],
-        )
+        note = ("SET", cancelled_key, job_state.write(trace), "PX", str(round(DAY * 1000)))
+        if is_it is not None:
+            executor = self.queue(name).executor
+            _, states = await change_seen(
+                executor, keys, state, [job_id], partial(_those, is_it), commands.remove, note
+            )
+            if states:
+                await self._wake(name, job_id)
+            return bool(states)
+        removal = commands.remove(keys, [job_id])
+        replies = await self.talk_all(name, [("MULTI",), removal.eval(), note, ("EXEC",)])
         answer = replies[-1][0]
         if not isinstance(answer, redis.ResponseError) and removal.parse(answer)[0] != "absent":
             await self._wake(name, job_id)
@@ -214,3 +219,8 @@ class Store:
         if not entries:
             return []
         return await self.queue(name).executor.execute_all(entries)
+
+
+def _those(is_it: Callable[[ItemInfo], bool], items: list[ItemInfo]) -> list[str]:
+    """Return the ids of the items for which it is true."""
+    return [item.id for item in items if is_it(item)]
