@@ -1,5 +1,6 @@
 //! The connection to one node: opened when it is needed, and again after it broke.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -8,6 +9,8 @@ use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::server::Node;
 use crate::stall;
+
+type Opening<'a> = Pin<Box<dyn Future<Output = Result<Arc<Conn>>> + Send + 'a>>;
 
 pub(crate) struct Link {
     pub(crate) node: Node,
@@ -37,18 +40,22 @@ impl Link {
     }
 
     /// Connects within the limit, once for all calls that wait for it.
-    pub(crate) async fn open(&self, limit: Duration) -> Result<Arc<Conn>> {
-        let opened = stall::within(limit, async {
-            let _only = self.opening.lock().await;
-            if self.state().closed {
-                return Err(Error::closed());
-            }
-            match self.ready() {
-                Some(conn) => Ok(conn),
-                None => self.dial(limit).await,
-            }
-        });
-        opened.await.unwrap_or_else(|| Err(Error::unavailable(format!("not connected within {limit:?}"))))
+    ///
+    /// Boxed: this is nested into each call, and rustc limits how deep the futures of a program are nested.
+    pub(crate) fn open(&self, limit: Duration) -> Opening<'_> {
+        Box::pin(async move {
+            let opened = stall::within(limit, async {
+                let _only = self.opening.lock().await;
+                if self.state().closed {
+                    return Err(Error::closed());
+                }
+                match self.ready() {
+                    Some(conn) => Ok(conn),
+                    None => self.dial(limit).await,
+                }
+            });
+            opened.await.unwrap_or_else(|| Err(Error::unavailable(format!("not connected within {limit:?}"))))
+        })
     }
 
     async fn dial(&self, limit: Duration) -> Result<Arc<Conn>> {

@@ -1,6 +1,7 @@
 //! Sends each call to the node that has its group, and follows redirections.
 
 use std::collections::{HashMap, HashSet};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -67,6 +68,8 @@ impl SlotTable {
         1 + others.count() as u32
     }
 }
+
+type Replying<'a> = Pin<Box<dyn Future<Output = Result<Value>> + Send + 'a>>;
 
 /// One connection to each node that was needed.
 pub(crate) struct Router {
@@ -141,30 +144,34 @@ impl Router {
 
     /// Sends to the node of a key until a node replies to the command itself. Connecting, redirections, pauses and the reply share one
     /// limit: that of connecting, and that of the reply (LQ-CLUSTER-5).
-    async fn follow(&self, key: &[u8], limit: Duration, request: Request<'_>) -> Result<Value> {
-        let mut following = Following::new(self, group_of_key(key), Instant::now() + self.limit + limit);
-        loop {
-            let result = match following.connect().await {
-                Ok(conn) => {
-                    let left = following.until.saturating_duration_since(Instant::now());
-                    let sent = request.send(&conn, following.asking, limit.min(left.max(Duration::from_millis(1)))).await;
-                    match sent {
-                        Err(error) if error.code() == "ERR" && !error.is_definite() && !conn.is_alive() => {
-                            Err(following.refusal(limit).await.unwrap_or(error))
+    ///
+    /// Boxed: this is nested into each call of a program, and rustc limits how deep the futures of a program are nested.
+    fn follow<'a>(&'a self, key: &'a [u8], limit: Duration, request: Request<'a>) -> Replying<'a> {
+        Box::pin(async move {
+            let mut following = Following::new(self, group_of_key(key), Instant::now() + self.limit + limit);
+            loop {
+                let result = match following.connect().await {
+                    Ok(conn) => {
+                        let left = following.until.saturating_duration_since(Instant::now());
+                        let sent = request.send(&conn, following.asking, limit.min(left.max(Duration::from_millis(1)))).await;
+                        match sent {
+                            Err(error) if error.code() == "ERR" && !error.is_definite() && !conn.is_alive() => {
+                                Err(following.refusal(limit).await.unwrap_or(error))
+                            }
+                            other => other,
                         }
-                        other => other,
                     }
+                    Err(error) => Err(error),
+                };
+                let error = match result {
+                    Ok(found) => return Ok(found),
+                    Err(error) => error,
+                };
+                if !error.is_definite() || Instant::now() >= following.until || !following.again(&error).await {
+                    return Err(error);
                 }
-                Err(error) => Err(error),
-            };
-            let error = match result {
-                Ok(found) => return Ok(found),
-                Err(error) => error,
-            };
-            if !error.is_definite() || Instant::now() >= following.until || !following.again(&error).await {
-                return Err(error);
             }
-        }
+        })
     }
 
     /// Closes the connection to a node if no reply is expected on it (LQ-CLIENT-21).

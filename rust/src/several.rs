@@ -31,7 +31,7 @@ impl Client {
         } else {
             let ended = self.pool.closing.child_token();
             let race = lease_of_groups(self.pool.clone(), targets, ended.clone(), wait.timeout());
-            detached(&self.pool, ended, race).await?
+            detached(&self.pool, ended, Box::pin(race)).await?
         };
         Ok(found.map(Unclaimed::claim).unwrap_or_default())
     }

@@ -1,6 +1,7 @@
 //! The wait for something on the server, without polling (page 06).
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,14 +53,16 @@ pub(crate) trait Target: Send + Sync + 'static {
 /// it leased is given back (LQ-BLOCK-15).
 pub(crate) async fn wait_for<T: Target>(pool: &Arc<Pool>, target: T, timeout: Option<Duration>) -> Result<Option<T::Found>> {
     let ended = pool.closing.child_token();
-    detached(pool, ended.clone(), Waiting::new(pool, target).run(ended, timeout, None)).await
+    detached(pool, ended.clone(), Box::pin(Waiting::new(pool, target).run(ended, timeout, None))).await
 }
 
-/// Runs a wait in the background. Dropping the returned future cancels `ended`.
+/// Runs a wait in the background, begun at once. Dropping the returned future cancels `ended`.
+///
+/// Boxed: this is nested into the calls of a program, and rustc limits how deep the futures of a program are nested.
 pub(crate) async fn detached<T: Send + 'static>(
-    pool: &Arc<Pool>,
+    pool: &Pool,
     ended: CancellationToken,
-    wait: impl Future<Output = Result<T>> + Send + 'static,
+    wait: Pin<Box<dyn Future<Output = Result<T>> + Send>>,
 ) -> Result<T> {
     if pool.closing.is_cancelled() {
         return Err(Error::closed());
