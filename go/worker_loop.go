@@ -45,6 +45,8 @@ func (w *Worker) work(ctx context.Context) error {
 		case err == nil:
 			failures, leased = 0, true
 			w.health.worked()
+		case w.client.pool.closing.Err() != nil:
+			w.stop(0) // what does that too may be later than the error
 		case leasing.Err() != nil:
 		case !leased && isMisconfigured(err), !isServerAway(err) && !isDamaged(err):
 			failure = err

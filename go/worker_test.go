@@ -199,6 +199,37 @@ func TestLiveWorkerIsListed(t *testing.T) {
 	}
 }
 
+func TestAWorkerWhoseClientIsClosedEndsWell(t *testing.T) {
+	for round := range 20 {
+		client, err := leaseq.Open(serverURL, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue := client.MustQueue(fmt.Sprintf("closed-%d", round))
+		done := make(chan struct{})
+		worker, err := client.Worker([]*leaseq.Queue{queue}, func(context.Context, *leaseq.LeasedItem) error {
+			close(done)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := queue.Add(t.Context(), "a", []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error)
+		go func() {
+			_, err := worker.Run(t.Context())
+			ended <- err
+		}()
+		<-done
+		client.Close()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestWrongPasswordEndsAWorker(t *testing.T) {
 	client, err := leaseq.Open("redis://user:wrong@"+serverURL[len("redis://"):], quiet)
 	if err != nil {

@@ -146,6 +146,8 @@ impl Shared {
     }
 }
 
+type Leasing<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+
 impl Worker {
     /// The name of the worker among the live ones.
     pub fn id(&self) -> &str {
@@ -177,11 +179,12 @@ impl Worker {
         let presence = shared.settings.announce.then(|| Presence::begin(shared));
         let tasks = TaskTracker::new();
         let result = tokio::select! {
-            result = self.lease_until_stopped(&tasks) => result,
+            biased;
             () = pool.closing.cancelled() => {
                 shared.stop(Duration::ZERO);
                 Ok(())
             }
+            result = self.lease_until_stopped(&tasks) => result,
         };
         shared.stopping.cancel();
         tasks.close();
@@ -203,7 +206,12 @@ impl Worker {
         }
     }
 
-    async fn lease_until_stopped(&self, tasks: &TaskTracker) -> Result<()> {
+    // boxed: rustc limits how deep the futures of a program are nested
+    fn lease_until_stopped<'a>(&'a self, tasks: &'a TaskTracker) -> Leasing<'a> {
+        Box::pin(self.lease_in_turns(tasks))
+    }
+
+    async fn lease_in_turns(&self, tasks: &TaskTracker) -> Result<()> {
         let shared = &self.shared;
         let (mut failures, mut has_leased, mut turn, mut prepared) = (0, false, 0, false);
         while !shared.stopping.is_cancelled() {

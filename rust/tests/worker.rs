@@ -47,6 +47,21 @@ async fn a_worker_completes_what_its_handler_returned_from() {
 }
 
 #[tokio::test]
+async fn a_worker_whose_client_is_closed_ends_well() {
+    let server = Server::start();
+    for _ in 0..20 {
+        let client = server.client();
+        let queue = queue(&client);
+        add(&queue, &["a"]).await;
+        let worker = client.worker([queue.clone()]).build(|_: Task| async { Ok(()) }).unwrap();
+        let running = start(&worker);
+        eventually("it is done", || async { queue.stats().await.unwrap()["items"] == 0 }).await;
+        client.close().await;
+        assert_eq!(running.await.unwrap(), 1);
+    }
+}
+
+#[tokio::test]
 async fn failures_and_panics_bring_an_item_back_until_its_last_attempt() {
     let server = Server::start();
     let client = server.client();
