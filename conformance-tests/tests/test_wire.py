@@ -14,11 +14,13 @@ from leaseq_conformance.adapter_pool import AdapterPool
 from leaseq_conformance.adapter_protocol import SCHEMA
 from leaseq_conformance.case_loader import CaseFileError
 from leaseq_conformance.cases import Case, Context
+from leaseq_conformance.fault_proxy import Command
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.redis_server import ExternalServer
 from leaseq_conformance.verdict import BrokenError, FailedError
 from leaseq_conformance.wire import cases, run
 from leaseq_conformance.wire.load import load
+from leaseq_conformance.wire.plan import Plan, SilentReplies
 
 GOOD = """
     - name: a-case
@@ -98,6 +100,55 @@ def test_a_call_between_the_steps_fails(context: Context) -> None:
     case = changed("wire/died-is-published", lambda steps: steps[0]["sent"][""].pop())
     with pytest.raises(FailedError, match="the client sent"):
         run(case, context)
+
+
+IN_TWO_GROUPS = """
+    - name: a-case
+      title: Of two groups one gives its item back, and settles behind that if it settles
+      rules: [LQ-ADD-1]
+      capabilities: [core]
+      queues: {q: one, r: two}
+      steps:
+        - call: lease
+          args: {duration_ms: 5}
+          sent:
+            one:
+              - {script: release, argv: [1, a, 7, 1, uncounted, 1], one_of: released, reply: ready}
+              - {script: settle, argv: [], reply: 0, optional: true}
+            two:
+              - {script: release, queue: r, argv: [1, a, 7, 1, uncounted, 1], one_of: released, reply: ready}
+              - {script: settle, queue: r, argv: [], reply: 0, optional: true}
+          ok: []
+"""
+
+
+def played(before: Plan | None, *sent: tuple[str, str]) -> Plan:
+    """The plan of that case after a client sent these, behind the plan of a step before."""
+    (case,) = load(textwrap.dedent(IN_TWO_GROUPS), "a.yaml")
+    late = [] if before is None else before.optional()
+    plan = Plan("client", case.body["steps"][0]["sent"], "leaseq:{{g}}:{}:".format, 1, SilentReplies(), late=late)
+    for number, (script, queue) in enumerate(sent):
+        keys = [f"leaseq:{{g}}:{queue}:{key}".encode() for key in SCRIPTS[script].keys]
+        argv = [b"1", b"a", b"7", b"1", b"uncounted", b"1"] if script == "release" else []
+        head = [b"EVALSHA", SCRIPTS[script].sha1.encode(), str(len(keys)).encode()]
+        assert plan.matches(Command(number, "client", 1, (*head, *keys, *argv), script))
+    return plan
+
+
+def test_what_a_step_left_optional_may_come_late_and_takes_nothing_from_the_next() -> None:
+    """A client that settles in the background may do so while it already works on the next step."""
+    first = played(None, ("release", "q"))
+    assert (first.wrong, first.missing()) == ("", [])
+    second = played(first, ("settle", "q"), ("release", "q"), ("settle", "q"))
+    assert (second.wrong, second.missing()) == ("", [])
+    assert "the client sent EVALSHA settle" in played(second, ("release", "q"), ("settle", "q"), ("settle", "q")).wrong
+
+
+def test_one_of_several_comes_once_and_what_follows_it_behind_it() -> None:
+    assert "the client sent EVALSHA release" in played(None, ("release", "q"), ("release", "r")).wrong
+    assert "the client sent EVALSHA settle" in played(None, ("settle", "q")).wrong
+    first = played(None, ("release", "q"))
+    assert "the client sent EVALSHA release" in played(first, ("release", "r"), ("release", "q")).wrong
 
 
 UNKNOWN = "LQ-ADD-" + "99"

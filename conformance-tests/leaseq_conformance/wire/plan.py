@@ -146,7 +146,8 @@ class Plan(Breakpoint):
 
     def optional(self) -> list[Exchange]:
         """Return what may still come, once nothing is missing."""
-        return [*self._late, *(exchange for sequence in self._sequences.values() for exchange in sequence)]
+        left = (exchange for sequence in self._sequences.values() for exchange in sequence)
+        return [*self._late, *(exchange for exchange in left if "one_of" not in exchange)]
 
     def blocked(self) -> bool:
         """Return whether every block that was expected has come."""
@@ -189,17 +190,24 @@ class Plan(Breakpoint):
         return "disconnect"
 
     def _candidates(self) -> Iterator[tuple[str | None, Exchange]]:
-        """Yield the exchanges that may come now: the next of each order, those behind optional ones, and those that may come at any time."""
+        """Yield the exchanges that may come now: the next of each order, those behind optional ones, and those that may come at any time.
+
+        What a step before left optional comes ahead of what is optional in this one: it may be what is late.
+        """
+        optional: list[tuple[str | None, Exchange]] = []
         for name, sequence in self._sequences.items():
             for exchange in sequence:
-                if exchange.get("one_of") not in self._chosen:
+                if exchange.get("one_of") in self._chosen:
+                    continue
+                if "optional" not in exchange:
                     yield name, exchange
-                if not (self._may_be_left_out(exchange) or "one_of" in exchange):
                     break
+                optional.append((name, exchange))
+        yield from ((None, exchange) for exchange in self._late)
+        yield from optional
         if self._left:
             for allowed in self._allowed.values():
                 yield from ((None, exchange) for exchange in allowed)
-        yield from ((None, exchange) for exchange in self._late)
 
     def _out_of_time(self, exchange: Exchange) -> str:
         now = time.monotonic()
