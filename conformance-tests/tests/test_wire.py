@@ -126,7 +126,9 @@ def played(before: Plan | None, *sent: tuple[str, str]) -> Plan:
     """The plan of that case after a client sent these, behind the plan of a step before."""
     (case,) = load(textwrap.dedent(IN_TWO_GROUPS), "a.yaml")
     late = [] if before is None else before.optional()
-    plan = Plan("client", case.body["steps"][0]["sent"], "leaseq:{{g}}:{}:".format, 1, SilentReplies(), late=late)
+    plan = Plan(
+        "client", case.body["steps"][0]["sent"], "leaseq:{{g}}:{}:".format, 1, SilentReplies(), late=late
+    )
     for number, (script, queue) in enumerate(sent):
         keys = [f"leaseq:{{g}}:{queue}:{key}".encode() for key in SCRIPTS[script].keys]
         argv = [b"1", b"a", b"7", b"1", b"uncounted", b"1"] if script == "release" else []
@@ -141,7 +143,10 @@ def test_what_a_step_left_optional_may_come_late_and_takes_nothing_from_the_next
     assert (first.wrong, first.missing()) == ("", [])
     second = played(first, ("settle", "q"), ("release", "q"), ("settle", "q"))
     assert (second.wrong, second.missing()) == ("", [])
-    assert "the client sent EVALSHA settle" in played(second, ("release", "q"), ("settle", "q"), ("settle", "q")).wrong
+    assert (
+        "the client sent EVALSHA settle"
+        in played(second, ("release", "q"), ("settle", "q"), ("settle", "q")).wrong
+    )
 
 
 def test_one_of_several_comes_once_and_what_follows_it_behind_it() -> None:
