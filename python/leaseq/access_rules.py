@@ -49,7 +49,7 @@ _PRESENCE: Final = ("time", "set", "del", "zadd", "zrem", "zrangebyscore")
 _LOOKS: Final = ("sscan", "time", "get", "hget", "hmget", "zrange")
 _LOOKS_AT_JOBS: Final = ("llen", "lindex", "mget", "sismember", "smismember", "zrangebyscore")
 _CHANGES_SEEN: Final = ("watch", "unwatch")
-_DOCTOR: Final = ("multi", "discard", "info", "config|get", "slowlog|get", "acl|dryrun")
+_DOCTOR: Final = ("multi", "discard", "info", "config|get", "slowlog|get", "acl|dryrun", "scan", "type")
 
 BESIDE: Final[dict[str, tuple[str, ...]]] = {
     "producer": ("sadd", *_WAITS),

@@ -17,6 +17,21 @@ WAITING_SECS: Final = 10.0
 """A worker that waits leases an item at once."""
 
 
+LONG_LEASE_SECS: Final = 86400.0
+"""A worker that needs longer extends its lease: one that died holds the item until the end."""
+
+
+def used(queue: QueueSight) -> Verdict:
+    """Return whether anybody ever used the queue: a name that is misspelt is a queue of its own."""
+    if queue.was_used:
+        return ok("it is in use")
+    found = "nobody ever used this queue"
+    if not queue.alike:
+        return advice(found, "nothing, if it is new; `leaseq queues` lists those that are used")
+    named = ", ".join(f"{each.name} --group {each.group}" for each in queue.alike)
+    return problem(f"{found}; the registry has {named}", "name the queue that is meant, with its group")
+
+
 def format_(queue: QueueSight) -> Verdict:
     """Return whether this version can read the queue, and nothing else has written to its keys."""
     try:
@@ -79,6 +94,18 @@ def overdue(queue: QueueSight) -> Verdict:
     return problem(
         f"{found}: no worker leases from this queue and no cleaner cleans it",
         "start workers, or leaseq-cleaner",
+    )
+
+
+def leases(queue: QueueSight) -> Verdict:
+    """A lease that is far too long holds the item of a worker that died."""
+    left = queue.last_deadline - queue.stats.now
+    if left <= LONG_LEASE_SECS:
+        return ok("no lease ends in more than a day")
+    return advice(
+        f"a lease ends in {left / 86400:.1f} days only: if its worker died, nobody gets the item before",
+        f"lease for less, and extend while the handler runs, as workers do; `leaseq list {queue.name} leased"
+        f" --group {queue.group}` names the items",
     )
 
 

@@ -11,6 +11,7 @@ from leaseq._sync.server_handle import ServerHandle
 from leaseq.doctor import (
     cleaning,
     clock,
+    keyspace,
     latency,
     memory,
     permissions,
@@ -38,14 +39,17 @@ SERVER_CHECKS: Final[dict[str, ServerCheck]] = {
     "replication": replication.replication,
     "clock": clock.clock,
     "replica-clocks": replication.replica_clocks,
+    "keys": keyspace.keys,
     "latency": latency.latency,
     "slow-scripts": latency.slow_scripts,
 }
 QUEUE_CHECKS: Final[dict[str, QueueCheck]] = {
+    "used": cleaning.used,
     "format": cleaning.format_,
     "clock-steps": cleaning.clock_steps,
     "limits": cleaning.limits,
     "overdue": cleaning.overdue,
+    "leases": cleaning.leases,
     "waiting": cleaning.waiting,
     "places": cleaning.places,
     "dead": cleaning.dead,

@@ -1,5 +1,7 @@
 """Reading what the doctor judges of queues, many of them in few round trips."""
 
+import contextlib
+import difflib
 import itertools
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -8,13 +10,17 @@ from typing import Any, Final, get_args
 import redis
 
 from leaseq import commands
+from leaseq._sync.registry import queues
 from leaseq._sync.survey import Call, read_all
 from leaseq.errors import LeaseqError
-from leaseq.keys import NamedQueue, QueueKeys
-from leaseq.results import ListState, QueueStats
+from leaseq.keys import NamedQueue, QueueKeys, RegisteredQueue
+from leaseq.results import ListState, Page, QueueStats
 
 TOGETHER: Final = 500
 """Queues that are read together. The doctor keeps the answers until it has judged these queues."""
+
+MAX_ALIKE: Final = 3
+"""Queues that are named for one that nobody ever used."""
 
 _CLOCK: Final = struct.Struct("<2xd")
 """The clock in `state` (spec/02-data.md)."""
@@ -27,11 +33,15 @@ class QueueSight(NamedQueue):
 
     Attributes:
         heads: the time of the first entry of each list that had one.
+        last_deadline: of the lease that ends last, in seconds since 1970; 0 without a lease.
+        alike: where nothing shows that this queue was ever used, the queues of the registry with such a name.
     """
 
     def __init__(self, keys: QueueKeys) -> None:
         super().__init__(keys)
         self.heads: dict[ListState, float] = {}
+        self.last_deadline = 0.0
+        self.alike: list[RegisteredQueue] = []
         self._unreadable: LeaseqError | None = None
         self._clock: Any = None
         self._stats: Any = None
@@ -45,6 +55,11 @@ class QueueSight(NamedQueue):
             return 0.0
         clock: float = _CLOCK.unpack_from(state)[0]
         return clock / 1_000_000
+
+    @property
+    def was_used(self) -> bool:
+        """False where nothing shows that anybody ever did. Raises the error of reading it."""
+        return _raised(self._clock) is not None or bool(self.stats.items)
 
     @property
     def stats(self) -> QueueStats:
@@ -69,12 +84,20 @@ class QueueSight(NamedQueue):
         self._clock, self._stats = answers
 
     def list_calls(self) -> list[Call]:
-        """Return the calls for the first entry of each list that has one."""
-        return [commands.list_items(self.keys, state, 0, 1) for state in self._lists()]
+        """Return the calls for the first entry of each list that has one, and for the lease that ends last."""
+        lists = self._lists()
+        calls: list[Call] = [commands.list_items(self.keys, state, 0, 1) for state in lists]
+        if "leased" in lists:
+            calls.append(commands.list_items(self.keys, "leased", 0, 1, backward=True))
+        return calls
 
     def take_lists(self, answers: Sequence[Any]) -> None:
         """Take their answers."""
-        for state, page in zip(self._lists(), answers, strict=True):
+        lists = self._lists()
+        *firsts, last = answers if "leased" in lists else (*answers, None)
+        if isinstance(last, Page) and last.items:
+            self.last_deadline = last.items[0].time
+        for state, page in zip(lists, firsts, strict=True):
             if isinstance(page, LeaseqError):
                 self._unreadable = self._unreadable or page
             elif page.items:
@@ -99,14 +122,25 @@ class QueueSight(NamedQueue):
         ]
 
 
-def look(client: Client, queues: Sequence[QueueKeys]) -> Iterator[QueueSight]:
+def look(client: Client, named: Sequence[QueueKeys]) -> Iterator[QueueSight]:
     """Read queues, and yield what was seen of each, in order. An error is raised when what it is about is asked for."""
-    for at in range(0, len(queues), TOGETHER):
-        sights = [QueueSight(keys) for keys in queues[at : at + TOGETHER]]
+    for at in range(0, len(named), TOGETHER):
+        sights = [QueueSight(keys) for keys in named[at : at + TOGETHER]]
         _ask(client, sights, QueueSight.stats_calls, QueueSight.take_stats)
         _ask(client, sights, QueueSight.list_calls, QueueSight.take_lists)
         _ask(client, sights, QueueSight.item_calls, QueueSight.take_items)
+        _look_for_alike(client, sights)
         yield from sights
+
+
+def _look_for_alike(client: Client, sights: Sequence[QueueSight]) -> None:
+    """Name the queues that may be meant by those that nobody ever used."""
+    with contextlib.suppress(LeaseqError):  # the user may not read the registry, or something else is there
+        unused = [sight for sight in sights if not sight.was_used]
+        registered = sorted(queues(client)) if unused else []
+        for sight in unused:
+            names = difflib.get_close_matches(sight.name, {queue.name for queue in registered}, MAX_ALIKE)
+            sight.alike = [queue for queue in registered if queue.name in names][:MAX_ALIKE]
 
 
 def _ask(

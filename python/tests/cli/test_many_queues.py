@@ -95,8 +95,8 @@ class TestDoctor:
         assert re.search(rf"^ok +dead +{QUEUES - FILLED} queues$", done.out, re.MULTILINE)
         assert done.out.count("1 dead letters") == FILLED
         assert connections <= 4
-        # the counts of each queue; four lists and an inspection of those that hold items
-        assert QUEUES + 5 * FILLED <= scripts <= QUEUES + 5 * FILLED + 20
+        # the counts of each queue; five lists and an inspection of those that hold items
+        assert QUEUES + 6 * FILLED <= scripts <= QUEUES + 6 * FILLED + 20
         assert reads < QUEUES / 2
 
 

@@ -16,12 +16,14 @@ from redis.crc import key_slot
 from redis.retry import Retry
 from support import servers
 from support.cli_runner import Calls
+from support.job_app import until
 
 import leaseq
 from leaseq import access_rules
 from leaseq.doctor import CHECKS, Finding, cleaning, doctor, permissions
 from leaseq.doctor.clock import offset
 from leaseq.doctor.node import PROBE_QUEUE, Node
+from leaseq.jobs import App
 from leaseq.keys import QueueKeys
 
 if TYPE_CHECKING:
@@ -209,6 +211,8 @@ def test_rights_that_are_not_tried_are_those_of_transactions_and_of_doctor() -> 
         "config|get",
         "slowlog|get",
         "acl|dryrun",
+        "scan",
+        "type",
     }
     for role, tried in permissions.ROLES.items():
         assert set(access_rules.commands(role)) - set(tried) <= untried, role
@@ -420,6 +424,72 @@ def test_items_in_no_state(redis_client: redis.Redis, queue: leaseq.WorkQueue, u
     assert found(redis_client, "places", "q").status == "ok"
 
 
+def test_a_queue_that_nobody_ever_used(redis_client: redis.Redis) -> None:
+    with leaseq.WorkQueue("orders", redis_client, group="shop") as queue:
+        assert found(redis_client, "used", "orders", group="shop").status == "advice"
+        queue.add_item(leaseq.Item("x"))
+        assert found(redis_client, "used", "orders", group="shop").status == "ok"
+        (item,) = queue.lease_items(1, 3600)
+        queue.complete(item)
+        assert found(redis_client, "used", "orders", group="shop").status == "ok"
+        until(lambda: redis_client.scard("leaseq:queues"))
+        for misspelt in (("ordres", "shop"), ("orders", None)):
+            finding = found(redis_client, "used", misspelt[0], group=misspelt[1])
+            assert finding.status == "problem", description(finding)
+            assert "orders --group shop" in finding.found
+        assert found(redis_client, "used", "letters").status == "advice"
+
+
+def test_a_lease_that_ends_in_weeks(redis_client: redis.Redis, queue: leaseq.WorkQueue) -> None:
+    queue.add_items([leaseq.Item("x") for _ in range(3)])
+    queue.lease(3600)
+    assert found(redis_client, "leases", "q").status == "ok"
+    queue.lease(29 * 86400)
+    queue.lease(60)
+    finding = found(redis_client, "leases", "q")
+    assert (finding.status, finding.found[:26]) == ("advice", "a lease ends in 29.0 days "), description(
+        finding
+    )
+
+
+def test_keys_of_another_program(redis_client: redis.Redis, url: str) -> None:
+    app = App(url, queue="letters")
+
+    @app.job(throttle="7d", keep=60)
+    def remind(user: str) -> None:
+        assert user != "{b}"
+        (running,) = redis_client.keys("leaseq:{letters}:letters:job:*")
+        assert found(redis_client, "keys").status == "ok", running
+
+    @app.every(0.05, name="nightly")
+    def letter() -> None: ...
+
+    with app, leaseq.WorkQueue("q", redis_client) as queue:
+        queue.configure(max_items=10)
+        queue.add_items([leaseq.Item("x", id="{a}:b\nc")], keep=60)
+        assert queue.complete(queue.lease_items(1, 3600)[0], result="so")
+        remind.enqueue("a")
+        remind.with_options(retries=0).enqueue("{b}")
+        assert letter.with_options(id="{c}\n").enqueue().cancel()
+        app.run_worker(burst=True, processes=1)
+        app.schedules.pause("nightly")
+        until(lambda: redis_client.scard("leaseq:queues"))
+        finding = found(redis_client, "keys")
+        assert finding.status == "ok", description(finding)
+    for name in ("leaseq:mine", "leaseq:{q}:q:mine", "leaseq:{q}:q:jobs:a", "leaseq"):
+        redis_client.set(name, "x")
+    finding = found(redis_client, "keys")
+    assert finding.status == "advice", description(finding)
+    assert finding.found.startswith("3 keys that start with leaseq: are not of leaseq, such as leaseq:mine,")
+
+
+@pytest.mark.parametrize("name", ["leaseq:queues", "leaseq:workers"])
+def test_a_shared_key_of_another_type(redis_client: redis.Redis, name: str) -> None:
+    redis_client.set(name, "mine")
+    finding = found(redis_client, "keys")
+    assert (finding.status, finding.do[-len(name) :]) == ("problem", name), description(finding)
+
+
 def test_dead_letters(redis_client: redis.Redis, queue: leaseq.WorkQueue) -> None:
     queue.add_item(leaseq.Item("x", id="a"))
     assert found(redis_client, "dead", "q").status == "ok"
@@ -544,7 +614,7 @@ def test_the_command(own_server: servers.StartServer) -> None:
         queue.add_item(leaseq.Item("x"))
     healthy = Calls(server.url)("doctor", "orders")
     assert healthy.code == 0, healthy.out
-    assert "healthy: 21 checks, no problem" in healthy.out
+    assert "healthy: 24 checks, no problem" in healthy.out
     with server.client() as client:
         client.config_set("maxmemory-policy", "allkeys-lru")
     ill = Calls(server.url)("doctor", "--all", "--json")
