@@ -18,14 +18,14 @@ WAITING_SECS: Final = 10.0
 
 
 LONG_LEASE_SECS: Final = 86400.0
-"""A worker that needs longer extends its lease: one that died holds the item until the end."""
+"""A worker that needs longer extends its lease: a dead worker holds the item until the end."""
 
 
 def used(queue: QueueSight) -> Verdict:
-    """Return whether anybody ever used the queue: a name that is misspelt is a queue of its own."""
+    """Return whether the queue was ever used: a misspelt name is another queue."""
     if queue.was_used:
         return ok("it is in use")
-    found = "nobody ever used this queue"
+    found = "this queue was never used"
     if not queue.alike:
         return advice(found, "nothing, if it is new; `leaseq queues` lists those that are used")
     named = ", ".join(f"{each.name} --group {each.group}" for each in queue.alike)
@@ -103,7 +103,7 @@ def leases(queue: QueueSight) -> Verdict:
     if left <= LONG_LEASE_SECS:
         return ok("no lease ends in more than a day")
     return advice(
-        f"a lease ends in {left / 86400:.1f} days only: if its worker died, nobody gets the item before",
+        f"a lease ends in {left / 86400:.1f} days only: if its worker died, the item stays until then",
         f"lease for less, and extend while the handler runs, as workers do; `leaseq list {queue.name} leased"
         f" --group {queue.group}` names the items",
     )

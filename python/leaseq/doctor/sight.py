@@ -20,7 +20,7 @@ TOGETHER: Final = 500
 """Queues that are read together. The doctor keeps the answers until it has judged these queues."""
 
 MAX_ALIKE: Final = 3
-"""Queues that are named for one that nobody ever used."""
+"""Queues that are named for a queue that was never used."""
 
 _CLOCK: Final = struct.Struct("<2xd")
 """The clock in `state` (spec/02-data.md)."""
@@ -58,7 +58,7 @@ class QueueSight(NamedQueue):
 
     @property
     def was_used(self) -> bool:
-        """False where nothing shows that anybody ever did. Raises the error of reading it."""
+        """False where nothing shows that a client ever used it. Raises the error of reading it."""
         return _raised(self._clock) is not None or bool(self.stats.items)
 
     @property
@@ -134,7 +134,7 @@ def look(client: Client, named: Sequence[QueueKeys]) -> Iterator[QueueSight]:
 
 
 def _look_for_alike(client: Client, sights: Sequence[QueueSight]) -> None:
-    """Name the queues that may be meant by those that nobody ever used."""
+    """Name the queues that may be meant by those that were never used."""
     with contextlib.suppress(LeaseqError):  # the user may not read the registry, or something else is there
         unused = [sight for sight in sights if not sight.was_used]
         registered = sorted(queues(client)) if unused else []

@@ -424,7 +424,7 @@ def test_items_in_no_state(redis_client: redis.Redis, queue: leaseq.WorkQueue, u
     assert found(redis_client, "places", "q").status == "ok"
 
 
-def test_a_queue_that_nobody_ever_used(redis_client: redis.Redis) -> None:
+def test_a_queue_that_was_never_used(redis_client: redis.Redis) -> None:
     with leaseq.WorkQueue("orders", redis_client, group="shop") as queue:
         assert found(redis_client, "used", "orders", group="shop").status == "advice"
         queue.add_item(leaseq.Item("x"))
