@@ -26,7 +26,8 @@ class Cleaner:
 
     `server` is a URL as for `leaseq.WorkQueue`, or a redis.asyncio client; without one, $REDIS_URL. `queues` are names
     and patterns (see `QueueSelector`). `light_secs` is the pause after a light clean that changed something; otherwise
-    the next one comes when something is due, after 4 s at most. Every `deep_secs` (0: never) each queue is deep-cleaned, `deep_rate` pages of 256 entries a second.
+    the next one comes when something is due, after 4 s at most. Every `deep_secs` (0: never) each queue is deep-cleaned, `deep_rate` pages of 256 entries a second:
+    without it 10, and 100 of `once`.
 
     Dead letters stay for `dead_secs` seconds, and of each queue the `dead_most` that died last; without these, until they are deleted or revived.
 
@@ -42,14 +43,15 @@ class Cleaner:
         queues: Iterable[str] = (ALL,),
         light_secs: float = Intervals.light_secs,
         deep_secs: float = Intervals.deep_secs,
-        deep_rate: float = Intervals.deep_rate,
+        deep_rate: float | None = None,
         dead_secs: float | None = None,
         dead_most: int | None = None,
         metrics_limit: int = LIMIT,
         metrics_queues: Iterable[str] = (),
     ) -> None:
         self._retention = Retention(dead_secs, dead_most)
-        self._pace = Intervals(light_secs, deep_secs, deep_rate)
+        self._pace = Intervals(light_secs, deep_secs, Intervals.deep_rate if deep_rate is None else deep_rate)
+        self._once_rate = intervals.ONCE_RATE if deep_rate is None else deep_rate
         self._server = server
         self._choice = QueueSelector(queues)
         self._stopping = asyncio.Event()
@@ -130,8 +132,8 @@ class Cleaner:
             while cursor != "0":
                 cursor, page = await queue.deep_clean_page(cursor or "0", dry_run=dry_run)
                 deep = deep.plus(page)
-                if cursor != "0" and not dry_run:
-                    await asyncio.sleep(1 / self._pace.deep_rate)
+                if cursor != "0":
+                    await asyncio.sleep(1 / self._once_rate)
         except LeaseqError as error:
             failed = error
         return QueueReport(RegisteredQueue(queue.name, queue.group), light, deep, dry_run, failed, purged)

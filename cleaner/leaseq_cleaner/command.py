@@ -19,7 +19,6 @@ from leaseq_cleaner import logging_setup
 from leaseq_cleaner.choice import LIMIT
 from leaseq_cleaner.cleaner import Cleaner
 from leaseq_cleaner.failures import log
-from leaseq_cleaner.intervals import Intervals
 from leaseq_cleaner.settings import ENVIRONMENT, read_file
 
 LISTEN = "127.0.0.1:9742"
@@ -97,10 +96,8 @@ Exit codes:
 @click.option(
     "--deep-rate",
     type=click.FloatRange(0.01, 10_000),
-    default=Intervals.deep_rate,
-    show_default=True,
     metavar="PAGES",
-    help="Pages of 256 entries a second that deep cleans look through.",
+    help="Pages of 256 entries a second that deep cleans look through.  [default: 10; with --once or --dry-run 100]",
 )
 @click.option(
     "--dead-for",
@@ -154,7 +151,7 @@ def program(
     queue: tuple[str, ...],
     light_every: float,
     deep_every: float,
-    deep_rate: float,
+    deep_rate: float | None,
     dead_for: float | None,
     dead_most: int | None,
     listen: str | None,

@@ -29,6 +29,9 @@ Clients enter the queues that they use every 300 s (LQ-REGISTRY-2).
 DEEP_SPREAD_SECS = 600.0
 """The first deep clean of a queue starts within this time, so it also starts if the cleaner is restarted daily."""
 
+ONCE_RATE = 100.0
+"""Pages a second of a deep clean that a person waits for. Other calls of the server come in between."""
+
 until_next_try = Backoff(1.0, 5.0)
 """Seconds to pause, by the number of failures in a row."""
 _rng = random.SystemRandom()

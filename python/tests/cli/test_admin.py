@@ -9,6 +9,7 @@ import os
 import pty
 import signal
 import subprocess
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,7 @@ from support.servers import wait_until
 
 import leaseq
 from leaseq import formatting
+from leaseq.cli import maintenance
 from leaseq.cli.live_stats import LiveStats, sparkline
 
 if TYPE_CHECKING:
@@ -396,6 +398,22 @@ class TestMaintenance:
         assert queue.inspect("a").state == "none"
         assert call.yes("clean", "q", "--deep").out.startswith("1 ")
         assert queue.inspect("a").state == "ready"
+
+    @pytest.mark.parametrize(("rate", "pause"), [([], 0.01), (["--rate", "20"], 0.05)])
+    def test_a_deep_clean_lets_others_in(
+        self,
+        call: Calls,
+        queue: leaseq.WorkQueue,
+        monkeypatch: pytest.MonkeyPatch,
+        rate: list[str],
+        pause: float,
+    ) -> None:
+        queue.add_items(leaseq.Item(b"x") for _ in range(1000))
+        pauses: list[float] = []
+        monkeypatch.setattr(maintenance, "time", SimpleNamespace(sleep=pauses.append))
+        assert call.yes("clean", "q", "--deep", *rate).out == "nothing to do\n"
+        assert len(pauses) >= 3
+        assert set(pauses) == {pause}
 
 
 class TestDrain:

@@ -324,6 +324,23 @@ class TestDeepClean:
                 await until(lambda: open_queue("q").stats().delayed == 0)
         assert value(cleaner, "leaseq_cleaner_call_seconds_count", call="deep_clean") == 1
 
+    @pytest.mark.parametrize(("rate", "pause"), [(None, 0.01), (20, 0.05)])
+    async def test_a_person_waits_for_once(
+        self, url: str, open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch, rate: int | None, pause: float
+    ) -> None:
+        open_queue("q").add_items(Item(b"x") for _ in range(1000))
+        pauses: list[float] = []
+        sleep = asyncio.sleep
+
+        async def noted(secs: float) -> None:
+            pauses.append(secs)
+            await sleep(0)
+
+        monkeypatch.setattr(asyncio, "sleep", noted)
+        (report,) = [each async for each in Cleaner(url, deep_rate=rate).once()]
+        assert report.error is None
+        assert pauses.count(pause) >= 3
+
     async def test_never(self, url: str, open_queue: OpenQueue) -> None:
         open_queue("q").add_item(Item(b"x"), delay=0.001)
         cleaner = Cleaner(url, deep_secs=0)
