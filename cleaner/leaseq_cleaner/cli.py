@@ -2,16 +2,18 @@
 
 import sys
 
-from leaseq.cli import stdio
+from leaseq.cli import passwords, stdio
 from leaseq.errors import ReplyLostError, ServerError, UnavailableError
 
 
 def main() -> None:
     """Run the program; without the extra `cleaner`, say how to install it and end with 2."""
     stdio.reopen()
-    with stdio.needing("cleaner", "leaseq-cleaner: it needs", "click", "prometheus_client"):
+    with stdio.needing("cleaner", "leaseq-cleaner: it needs", "click", "prometheus_client", "setproctitle"):
         from leaseq.cli.exit_codes import CommandError, ExitCode, end
         from leaseq_cleaner.command import program
+
+        passwords.hide_from_ps("leaseq-cleaner")
 
     def run() -> int:  # not program.main(): that ends with 1 if the output is closed
         with program.make_context("leaseq-cleaner", sys.argv[1:]) as context:

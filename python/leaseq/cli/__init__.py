@@ -5,17 +5,19 @@ import signal
 import sys
 
 from leaseq import signals
-from leaseq.cli import stdio
+from leaseq.cli import passwords, stdio
 
 
 def main() -> None:
     """Run the program; without the extra `cli`, say how to install it and end with 2."""
     stdio.reopen()
     signals.handle_from_now_on((signal.SIGTERM,), end_by)  # until a command has its own handler
-    with stdio.needing("cli", "leaseq: the command line needs", "click", "rich"):
+    with stdio.needing("cli", "leaseq: the command line needs", "click", "rich", "setproctitle"):
         import rich  # noqa: F401 # commands are imported when they are called for; say now that it is missing
 
         from leaseq.cli.program import program
+
+        passwords.hide_from_ps("leaseq")
     program(prog_name="leaseq")
 
 

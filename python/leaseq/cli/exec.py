@@ -173,9 +173,9 @@ def exec_(
     error.
 
     The command finds LEASEQ_ID, LEASEQ_ATTEMPT, LEASEQ_TOKEN, LEASEQ_QUEUE, LEASEQ_GROUP, LEASEQ_CONTENT_TYPE and
-    LEASEQ_HEADERS (JSON) in its environment. If its lease is lost, the item is removed or --time-limit is over, it
-    gets SIGTERM, and half a second later SIGKILL. After SIGTERM or Ctrl-C, running commands may finish within
-    --grace; a second signal ends them at once. Then this exits with 0.
+    LEASEQ_HEADERS (JSON) in its environment, and REDIS_URL only if it has no password. If its lease is lost, the
+    item is removed or --time-limit is over, it gets SIGTERM, and half a second later SIGKILL. After SIGTERM or
+    Ctrl-C, running commands may finish within --grace; a second signal ends them at once. Then this exits with 0.
 
     \b
     Examples:

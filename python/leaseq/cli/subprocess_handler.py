@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import IO, Final
 
 from leaseq.aio import LeasedItem
+from leaseq.cli.passwords import has_password
 from leaseq.cli.stderr_writer import StderrWriter
 from leaseq.formatting import plain
 from leaseq.worker import Backoff, DeadLetter, Release
@@ -107,7 +108,7 @@ class SubprocessHandler:
             stdin=data,
             stdout=result if self.with_result else sys.stderr if self.to_stderr else None,
             stderr=stderr,
-            env=os.environ | environment(item),
+            env=_own_environment() | environment(item),
             start_new_session=True,  # Ctrl-C is for leaseq, which lets the command finish; a terminal would stop what reads from it
         )
 
@@ -121,6 +122,13 @@ class SubprocessHandler:
         if code == TRY_AGAIN:
             raise Release(reason, uncounted=True, delay=Backoff()(item.attempt))
         raise Release(reason)
+
+
+def _own_environment() -> dict[str, str]:
+    """The environment of this process. A command gets no password: a URL of the server that has one is left out."""
+    return {
+        name: value for name, value in os.environ.items() if name != "REDIS_URL" or not has_password(value)
+    }
 
 
 def environment(item: LeasedItem) -> dict[str, str]:

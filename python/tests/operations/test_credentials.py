@@ -41,11 +41,17 @@ pytestmark = pytest.mark.slow
 
 
 @contextlib.contextmanager
-def started(url: str, folder: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+def started(
+    url: str, folder: Path, *command: str, variable: str = "REDIS_URL"
+) -> Iterator[subprocess.Popen[bytes]]:
     """A program that has the server's URL in its environment, until the end of the block."""
     with (folder / f"{Path(command[0]).name}-{command[1]}.log").open("wb") as log:
         process = subprocess.Popen(
-            command, cwd=folder, env=programs.environment(REDIS_URL=url), stdout=log, stderr=log
+            command,
+            cwd=folder,
+            env=programs.environment(**({variable: url} if variable else {})),
+            stdout=log,
+            stderr=log,
         )
     try:
         yield process
@@ -102,6 +108,56 @@ def test_programs_go_on_when_the_password_in_their_file_changes(
         file.write_text(SECOND)
         all_work(2)
         assert [process.poll() for process in processes] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [
+        ("leaseq exec", "argument"),
+        ("leaseq exec", "environment"),
+        ("leaseq worker", "environment"),
+        ("leaseq-cleaner", "argument"),
+        ("leaseq-cleaner", "environment"),
+    ],
+)
+def test_neither_ps_nor_commands_see_the_password_of_a_url(
+    own_server: StartServer, tmp_path: Path, name: str, by: str
+) -> None:
+    server = own_server()
+    with server.client() as admin:
+        admin.config_set("requirepass", "topsecret")
+    url = server.url.replace("://", "://:topsecret@")
+    (tmp_path / "shop_jobs.py").write_text(JOBS)
+    cleaner = str(Path(sys.executable).with_name("leaseq-cleaner"))
+    # without the processes of a worker of jobs, whose functions open what they want themselves
+    command = {
+        "leaseq exec": [*COMMAND, "exec", "q"],
+        "leaseq worker": [*COMMAND, "worker", "-p", "1"],
+        "leaseq-cleaner": [cleaner, "--listen", "off"],
+    }[name]
+    command += ["--url", url] if by == "argument" else []
+    command += {"leaseq exec": ["--", "sh", "-c", "env > seen"], "leaseq worker": ["shop_jobs:app"]}.get(
+        name, []
+    )
+    variable = "LEASEQ_CLEANER_URL" if name == "leaseq-cleaner" else "REDIS_URL"
+    with (
+        leaseq.WorkQueue("q", url) as queue,
+        started(url, tmp_path, *command, variable=variable if by == "environment" else "") as process,
+    ):
+        queue.add_item(Item(b"x", id="a"), delay=0.05)
+        if name == "leaseq exec":
+            wait_until(lambda: queue.stats().completed == 1, TIMEOUT_SECS)
+            seen = (tmp_path / "seen").read_text()
+            assert "LEASEQ_ID=a" in seen
+            assert "topsecret" not in seen
+        elif name == "leaseq-cleaner":
+            wait_until(lambda: queue.inspect("a").state == "ready", TIMEOUT_SECS)
+        else:
+            wait_until(lambda: Calls(url)("workers", "--json").out.strip("[]\n"), TIMEOUT_SECS)
+        shown = Path("/proc", str(process.pid), "cmdline").read_bytes().replace(b"\0", b" ")
+        assert b"topsecret" not in shown
+        assert name.rsplit(maxsplit=1)[-1].encode() in shown
+    assert b"topsecret" not in b"".join(log.read_bytes() for log in tmp_path.glob("*.log"))
 
 
 def attempted(call: Any, *args: Any) -> bool:
