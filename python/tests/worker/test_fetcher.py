@@ -67,7 +67,7 @@ def test_nothing_is_sent_between_the_wake_up_and_the_handler(
         with background_worker(
             flavour, [unwrap(queue) for queue in queues], latch.handler(flavour), lease_secs=HOUR
         ) as work:
-            blocked(redis_client, 1)
+            blocked_with_a_command_behind(redis_client)  # else the lease would be held on its way
             proxy.hold_commands = True
             producer.add_item(Item(b"", id="a"))
             latch.reached()
