@@ -50,6 +50,16 @@ def connections(groups: tuple[str, ...]) -> int:
     return 1 if len(set(groups)) == 1 else 3
 
 
+def test_queues_of_one_group_in_two_databases(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CLIENT-9: one call reaches one database, so each is asked by itself."""
+    first = flavour.queue("first", url, group="g")
+    second = flavour.queue("second", f"{url.rpartition('/')[0]}/1", group="g")
+    second.add_item(Item(b"x", id="a"))
+    item = flavour.queues([first, second]).lease(30)
+    assert (item.id, item.queue.name) == ("a", "second")
+    assert second.complete(item)
+
+
 def test_fair(flavour: ClientFlavour, url: str, groups: tuple[str, ...]) -> None:
     """LQ-CLUSTER-2: each call starts with the next queue, so each gets its share while all have items."""
     a, b, c = three(flavour, url, groups)
