@@ -66,8 +66,10 @@ def test_ids_and_names_of_all_kinds(url: str, name: str) -> None:
 @contextlib.contextmanager
 def user(client: redis.Redis, url: str, *, without: str = "") -> Iterator[str]:
     """A user with the rights that the specification names for jobs, and a URL for it."""
-    page = Tree().page("jobs.md")
-    jobs = [right for code in re.findall(r"`(\+[^`]+)`", page) for right in code.split()]
+    (bullet,) = re.findall(
+        r"^- Jobs need more: (.*?)^- ", Tree().page("11-security.md"), re.DOTALL | re.MULTILINE
+    )
+    jobs = [right for code in re.findall(r"`(\+[^`]+)`", bullet) for right in code.split()]
     rights = {"+ping", "+hello", "+client", *roles()["worker"][1], *roles()["reader"][1], *jobs} - {without}
     rules = ["reset", "on", ">word", "~leaseq:*", "-@all", *rights]
     client.acl_log_reset()
