@@ -51,7 +51,7 @@ def connections(groups: tuple[str, ...]) -> int:
 
 
 def test_queues_of_one_group_in_two_databases(flavour: ClientFlavour, url: str) -> None:
-    """LQ-CLIENT-9: one call reaches one database, so each is asked by itself."""
+    """LQ-CLIENT-9: one call reaches one database, so each takes a call."""
     first = flavour.queue("first", url, group="g")
     second = flavour.queue("second", f"{url.rpartition('/')[0]}/1", group="g")
     second.add_item(Item(b"x", id="a"))
