@@ -93,7 +93,7 @@ pytest: setup ## quick tests of the Python client, worker, jobs and command line
 	$(PYTEST) --tier=quick
 
 .PHONY: pytest-slow
-pytest-slow: typescript-build go-build rust-build postgres ## tests that take longer, on one server
+pytest-slow: servers typescript-build go-build rust-build postgres ## tests that take longer, on one server
 	$(PYTEST) --tier=slow
 
 .PHONY: pytest-servers
@@ -106,7 +106,7 @@ OF_CONNECTIONS := python/tests/client python/tests/net
 EARLIER_REDIS_PY := -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning
 
 .PHONY: pytest-oldest
-pytest-oldest: .venvs/oldest/.installed servers-newest ## the client with the oldest redis-py and hiredis that it takes
+pytest-oldest: .venvs/oldest/.installed servers ## the client with the oldest redis-py and hiredis that it takes
 	.venvs/oldest/bin/python -m pytest $(EARLIER_REDIS_PY) -n 2 --dist loadfile --tier=quick,slow $(OF_CONNECTIONS) python/tests/operations/test_doctor.py
 
 .PHONY: pytest-between

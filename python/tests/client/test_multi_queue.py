@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import servers
 from support.client_flavours import connections_in_use
-from support.redis_probe import blocked, count_blocked, due_for_a_beat, load, until
+from support.redis_probe import blocked, blocked_ids, count_blocked, due_for_a_beat, load, until
 from support.servers import TIMEOUT_SECS
 
 import leaseq
@@ -220,6 +220,23 @@ def test_closing_any_queue_ends_the_wait(
         assert other.complete(stays.result(TIMEOUT_SECS))
         with pytest.raises(leaseq.QueueClosedError):
             several.lease(30)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_closing_a_queue_leaves_alone_a_connection_that_waits_no_more(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, which: int
+) -> None:
+    """A call of another queue can have it by now."""
+    client = flavour.client(url)
+    a, b, other = (flavour.queue(name, client, group="g") for name in ("a", "b", "other"))
+    waiting = flavour.start(flavour.queues([a, b]).lease, 30)
+    blocked(redis_client, 1)
+    (waited,) = blocked_ids(redis_client)
+    a.add_item(Item(b"x"))
+    assert waiting.result(TIMEOUT_SECS)
+    (a, b)[which].close()
+    assert other.stats().items == 0
+    assert waited in {int(entry["id"]) for entry in redis_client.client_list()}
 
 
 def test_queues_of_two_servers(
