@@ -56,7 +56,7 @@ pub(crate) async fn wait_for<T: Target>(pool: &Arc<Pool>, target: T, timeout: Op
     detached(pool, ended.clone(), Box::pin(Waiting::new(pool, target).run(ended, timeout, None))).await
 }
 
-/// Runs a wait in the background, begun at once. Dropping the returned future cancels `ended`.
+/// Runs a wait in the background. Dropping the returned future cancels `ended`.
 ///
 /// Boxed: this is nested into the calls of a program, and rustc limits how deep the futures of a program are nested.
 pub(crate) async fn detached<T: Send + 'static>(

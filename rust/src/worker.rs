@@ -178,13 +178,15 @@ impl Worker {
         let _stops_with_the_future = shared.stopping.clone().drop_guard();
         let presence = shared.settings.announce.then(|| Presence::begin(shared));
         let tasks = TaskTracker::new();
+        // boxed: rustc limits how deep the futures of a program are nested
+        let leasing: Leasing<'_> = Box::pin(self.lease_until_stopped(&tasks));
         let result = tokio::select! {
             biased;
             () = pool.closing.cancelled() => {
                 shared.stop(Duration::ZERO);
                 Ok(())
             }
-            result = self.lease_until_stopped(&tasks) => result,
+            result = leasing => result,
         };
         shared.stopping.cancel();
         tasks.close();
@@ -206,12 +208,7 @@ impl Worker {
         }
     }
 
-    // boxed: rustc limits how deep the futures of a program are nested
-    fn lease_until_stopped<'a>(&'a self, tasks: &'a TaskTracker) -> Leasing<'a> {
-        Box::pin(self.lease_in_turns(tasks))
-    }
-
-    async fn lease_in_turns(&self, tasks: &TaskTracker) -> Result<()> {
+    async fn lease_until_stopped(&self, tasks: &TaskTracker) -> Result<()> {
         let shared = &self.shared;
         let (mut failures, mut has_leased, mut turn, mut prepared) = (0, false, 0, false);
         while !shared.stopping.is_cancelled() {

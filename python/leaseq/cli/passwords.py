@@ -4,8 +4,9 @@ import re
 import sys
 from typing import Final
 
+# as URLs are read: what is before the last @ of the part with the host is user and password, whatever it has
 _PASSWORD: Final = re.compile(
-    r"(?<=://)([^/@:\s]*:)[^@\s]+(?=@)|((?<=[?&])(?:sentinel_|ssl_)?password=)[^&\s]+"
+    r"(?<=://)([^/?#:]*:)[^/?#]+(?=@)|((?<=[?&])(?:sentinel_|ssl_)?password=)[^&#]+"
 )
 _HIDDEN: Final = "..."
 
@@ -16,14 +17,14 @@ def has_password(text: str) -> bool:
 
 
 def without_passwords(text: str) -> str:
-    """Return the text with dots for each password of a URL."""
+    """Return an argument with dots for each password of a URL."""
     return _PASSWORD.sub(lambda found: (found[1] or found[2]) + _HIDDEN, text)
 
 
 def hide_from_ps(name: str) -> None:
     """If the arguments of this process have a password, let `ps` show them without it, behind the program's name."""
-    arguments = " ".join(sys.argv[1:])
-    if has_password(arguments):
+    arguments = sys.argv[1:]
+    if any(map(has_password, arguments)):
         from setproctitle import setproctitle  # takes time, and few need it
 
-        setproctitle(f"{name} {without_passwords(arguments)}")
+        setproctitle(" ".join([name, *map(without_passwords, arguments)]))

@@ -135,8 +135,11 @@ def look(client: Client, named: Sequence[QueueKeys]) -> Iterator[QueueSight]:
 
 def _look_for_alike(client: Client, sights: Sequence[QueueSight]) -> None:
     """Name the queues that may be meant by those that were never used."""
+    unused = []
+    for sight in sights:
+        with contextlib.suppress(LeaseqError):  # its check says that it cannot be read
+            unused += [] if sight.was_used else [sight]
     with contextlib.suppress(LeaseqError):  # the user may not read the registry, or something else is there
-        unused = [sight for sight in sights if not sight.was_used]
         registered = sorted(queues(client)) if unused else []
         for sight in unused:
             names = difflib.get_close_matches(sight.name, {queue.name for queue in registered}, MAX_ALIKE)

@@ -438,6 +438,11 @@ def test_a_queue_that_was_never_used(redis_client: redis.Redis) -> None:
             assert finding.status == "problem", description(finding)
             assert "orders --group shop" in finding.found
         assert found(redis_client, "used", "letters").status == "advice"
+        redis_client.set("leaseq:{broken}:broken:ready", "mine")
+        reported = [
+            one.status for one in doctor(redis_client, ["broken", "orders"]).findings if one.check == "used"
+        ]
+        assert reported == ["unknown", "problem"]
 
 
 def test_a_lease_that_ends_in_weeks(redis_client: redis.Redis, queue: leaseq.WorkQueue) -> None:
