@@ -84,11 +84,17 @@ func (q *Queue) WaitOutcome(ctx context.Context, id string, options ...WaitOptio
 	return latest, nil
 }
 
-// publish reads the outcomes of items that died, in the background, which writes them (LQ-CLIENT-8).
-func (q *Queue) publish(ids []string) {
+// publishLater publishes in the background.
+func (q *Queue) publishLater(ids []string) {
 	if len(ids) > 0 {
-		q.pool.tasks.run(func() { _, _ = q.Outcomes(context.Background(), ids...) })
+		q.pool.tasks.run(func() { q.publish(context.Background(), ids) })
 	}
+}
+
+// publish reads the outcomes of items that died where no handler ran, which writes them (LQ-CLIENT-8), and logs them.
+func (q *Queue) publish(ctx context.Context, ids []string) {
+	outcomes, _ := q.Outcomes(ctx, ids...)
+	logDeaths(ctx, q.pool.log, q.keys.name, ids, outcomes)
 }
 
 // Stats returns the counts of the queue by their names in the protocol; now and waited are microseconds.
@@ -163,7 +169,7 @@ func (q *Queue) LightClean(ctx context.Context) (LightClean, error) {
 			return sum, err
 		}
 		if len(step.DeadWithOutcome) > 0 {
-			_, _ = q.Outcomes(ctx, step.DeadWithOutcome...)
+			q.publish(ctx, step.DeadWithOutcome)
 		}
 		sum.Promoted += step.Promoted
 		sum.Reclaimed += step.Reclaimed

@@ -76,7 +76,7 @@ func (l leased) items(p *pool, queues []*Queue, duration time.Duration, sent tim
 		}
 	}
 	for i, ids := range died {
-		queues[i].publish(ids)
+		queues[i].publishLater(ids)
 	}
 	return items
 }

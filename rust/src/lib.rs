@@ -6,6 +6,7 @@ mod client;
 mod completer;
 mod completing;
 mod conn;
+mod deaths;
 mod durability;
 mod encoding;
 mod error;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::deaths;
 use crate::encoding::Words;
 use crate::error::{Error, ListResult, PartialError, Result};
 use crate::generated::codecs::*;
@@ -78,11 +79,18 @@ impl Queue {
         found.ok_or_else(Error::closed)
     }
 
-    /// Reads the outcomes of items that died, in the background, which writes them (LQ-CLIENT-8).
-    pub(crate) fn publish(&self, ids: Words) {
+    /// Publishes in the background.
+    pub(crate) fn publish_later(&self, ids: Words) {
         if !ids.is_empty() {
             let queue = self.clone();
-            self.pool().spawn(async move { drop(queue.outcomes(&ids).await) });
+            self.pool().spawn(async move { queue.publish(&ids).await });
+        }
+    }
+
+    /// Reads the outcomes of items that died where no handler ran, which writes them (LQ-CLIENT-8), and logs them.
+    async fn publish(&self, ids: &Words) {
+        if let Ok(outcomes) = self.outcomes(ids).await {
+            deaths::log(self.name(), ids, &outcomes);
         }
     }
 
@@ -134,7 +142,7 @@ impl Queue {
         loop {
             let mut step = read_light_clean_reply(self.pool().call(&call).await?)?;
             if !step.dead_with_outcome.is_empty() {
-                let _ = self.outcomes(&step.dead_with_outcome).await;
+                self.publish(&words_of(&step.dead_with_outcome)).await;
             }
             if let Some(before) = sum {
                 step.promoted += before.promoted;

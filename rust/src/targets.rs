@@ -92,7 +92,7 @@ pub(crate) fn leased_items(
         }
     }
     for (queue, ids) in queues.iter().zip(died) {
-        queue.publish(ids);
+        queue.publish_later(ids);
     }
     let Some(queue) = queue.and_then(|at| queues.get(at)).filter(|_| !granted.is_empty()) else { return Vec::new() };
     queue.pool().register(queue.keys());

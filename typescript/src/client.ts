@@ -11,9 +11,10 @@ import {
 } from "./blocking.js";
 import { now } from "./clock.js";
 import { BadArgumentError } from "./errors.js";
-import { type Logger, Reporter, STDERR } from "./hooks.js";
+import { Reporter } from "./hooks.js";
 import type { Handler } from "./item-run.js";
 import { QueueKeys } from "./keys.js";
+import { type Logger, STDERR } from "./logger.js";
 import { ConnectionPool } from "./pool.js";
 import { listWorkers, steerWorker, type WorkerInfo } from "./presence.js";
 import { type LeasedItem, Queue } from "./queue.js";
@@ -31,7 +32,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export interface ClientOptions {
   /** Milliseconds after which a call without a reply fails and its connection is closed. Default: 10000. */
   replyTimeout?: number | undefined;
-  /** The logger of its workers. Default: lines on stderr. */
+  /** The logger of its workers, and of items that die where no handler ran. Default: lines on stderr. */
   logger?: Logger | undefined;
   /** Joins what it adds and what its workers do by spans: `tracing` of `leaseq/otel`. Default: no spans. */
   tracing?: Tracing | undefined;
@@ -75,7 +76,7 @@ export class Client {
     this.#replyTimeout = replyTimeout;
     this.#logger = options.logger ?? STDERR;
     this.#tracing = options.tracing;
-    this.#pool = new ConnectionPool(given, this.#replyTimeout);
+    this.#pool = new ConnectionPool(given, this.#replyTimeout, this.#logger);
   }
 
   /**

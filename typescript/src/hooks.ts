@@ -1,4 +1,5 @@
 // What a worker reports: hooks for programs, a log for people, spans. worker.ts and item-run.ts call them.
+import type { Logger } from "./logger.js";
 import type { LeasedItem } from "./queue.js";
 import type { HandlerSpan, Tracing } from "./tracing.js";
 
@@ -41,20 +42,6 @@ export const HOOK_NAMES: Readonly<Record<keyof Hooks, true>> = {
   progress: true,
   serverAway: true,
   serverBack: true,
-};
-
-/** The log of a worker, for example `console`. */
-export interface Logger {
-  info(text: string): unknown;
-  warn(text: string, error?: unknown): unknown;
-  error(text: string, error?: unknown): unknown;
-}
-
-/** Lines on stderr. */
-export const STDERR: Logger = {
-  info: (text) => console.error(text),
-  warn: (text, ...error) => console.error(text, ...error),
-  error: (text, ...error) => console.error(text, ...error),
 };
 
 /** Hooks, a logger and spans whose failures do not reach the worker. */

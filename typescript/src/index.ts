@@ -40,11 +40,12 @@ export {
   WrongKeyTypeError,
 } from "./errors.js";
 export { CompleteWith, type HandlerContext } from "./handler.js";
-export type { Hooks, Logger } from "./hooks.js";
+export type { Hooks } from "./hooks.js";
 export { derivedId } from "./item-id.js";
 export type { Handler } from "./item-run.js";
 export type { ItemStream } from "./item-stream.js";
 export { Cancellation, type CompleteOptions } from "./leased-item.js";
+export type { Logger } from "./logger.js";
 export { appendTo, type PipelineResult } from "./pipeline.js";
 export type { HeldItem, WorkerInfo } from "./presence.js";
 export type { LeasedItem, Queue } from "./queue.js";

@@ -14,6 +14,7 @@ import type { Confirmed, DurableWait } from "./durability.js";
 import { UnavailableError } from "./errors.js";
 import { Heartbeater } from "./heartbeat.js";
 import { type QueueKeys, REGISTRY } from "./keys.js";
+import type { Logger } from "./logger.js";
 import { WAIT_CAP_MS } from "./scripts.generated.js";
 import type { Server } from "./server.js";
 
@@ -50,7 +51,11 @@ export class ConnectionPool implements ConnectionProvider {
   /** When each queue was last registered. */
   readonly #registeredAt = new Map<string, number>();
 
-  constructor(servers: readonly Server[], replyTimeoutMs: number) {
+  constructor(
+    servers: readonly Server[],
+    replyTimeoutMs: number,
+    readonly logger: Logger,
+  ) {
     const slots = new SlotTable(servers);
     this.#replyTimeoutMs = replyTimeoutMs;
     this.#create = () => new ClusterConnection(slots, replyTimeoutMs);

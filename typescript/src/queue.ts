@@ -21,6 +21,7 @@ import type {
   State,
 } from "./codecs.generated.js";
 import * as commands from "./commands.js";
+import { publishDeaths } from "./deaths.js";
 import { type Confirmed, type DurableOptions, type DurableWait, delivered, toWait } from "./durability.js";
 import { type Bytes, encodeId } from "./encoding.js";
 import { AbortError, BadArgumentError, LeaseqError, PartialError, QueueFullError } from "./errors.js";
@@ -371,7 +372,7 @@ export class Queue {
     const cleaning = await this.#pool.shared.run(
       commands.lightClean(this.keys, options.limit ?? MAX_ENTRIES),
     );
-    if (cleaning.deadWithOutcome.length > 0) this.#pool.inBackground(this.outcome(cleaning.deadWithOutcome));
+    publishDeaths(this, cleaning.deadWithOutcome, this.#pool);
     return cleaning;
   }
 

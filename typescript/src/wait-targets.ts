@@ -4,6 +4,7 @@ import type { WaitOptions, WaitTarget } from "./blocking.js";
 import { now } from "./clock.js";
 import type { Outcome } from "./codecs.generated.js";
 import * as commands from "./commands.js";
+import { publishDeaths } from "./deaths.js";
 import type { Confirmed, DurableWait } from "./durability.js";
 import { type Argument, type Bytes, encodeId, encodeMilliseconds } from "./encoding.js";
 import type { QueueKeys } from "./keys.js";
@@ -66,7 +67,7 @@ export function toLeasedItems<Q extends LeasingQueue>(
   // outcome, which writes it (LQ-CLIENT-8).
   for (const [index, queue] of queues.entries()) {
     const dead = reply.died.filter((item) => item.queue === index).map((item) => item.id);
-    if (dead.length > 0) pool.inBackground(queue.outcome(dead));
+    publishDeaths(queue, dead, pool);
   }
   const queue = queues[reply.queue];
   if (!queue) return [];

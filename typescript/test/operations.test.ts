@@ -480,6 +480,32 @@ describe("outcomes and hand-off", () => {
     raw.disconnect();
   });
 
+  test("what dies where no handler ran is logged, a line for each reason", async () => {
+    const lines: string[] = [];
+    const log = (line: string) => lines.push(line);
+    const logging = new Client({ path: server.path }, { logger: { info: log, warn: log, error: log } });
+    const queue = logging.queue("deaths");
+    const short = { data: "", expiresIn: 1, expiresTo: "dead", keep: 60_000 } as const;
+    await queue.add([
+      { id: "a", ...short },
+      { id: "b", ...short },
+      { id: "c", data: "", maxAttempts: 1, keep: 60_000 },
+    ]);
+    await sleep(5);
+    // a lease of c finds that the others have expired, and a clean that the lease of c is over
+    assert.ok(await queue.lease({ duration: 1, timeout: 60_000 }));
+    await until(() => lines.length > 0);
+    await until(async () => (await queue.lightClean()).died > 0);
+    await until(() => lines.at(-1)?.includes("used up") === true);
+    const queueIs = 'leaseq: queue "deaths": ';
+    assert.deepEqual(lines, [
+      `${queueIs}item "a" is a dead letter: expired`,
+      `${queueIs}item "b" is a dead letter: expired`,
+      `${queueIs}item "c" is a dead letter: its attempts are used up`,
+    ]);
+    await logging.close();
+  });
+
   test("a light clean that finds a dead item publishes its outcome", async () => {
     const queue = newQueue();
     await queue.add({ id: "a", data: "", keep: 60_000, maxAttempts: 1 });

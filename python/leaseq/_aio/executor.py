@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import redis
 
-from leaseq import commands, errors
+from leaseq import commands, deaths, errors
 from leaseq._aio import concurrency
 from leaseq._aio.blocking import SHORTEST_BLOCK, BrokenBlockError, block_and_run, receive_abandoned
 from leaseq._aio.borrower import MAX_REDIRECTS, Borrower
@@ -215,7 +215,8 @@ class Executor(Borrower):
                 self.life.raise_if_closed()
             return replace(answer, items=[], extras={}, died={})
         for place, died in answer.died.items():
-            self.run_later(commands.publications(self.queues[place].keys, died))
+            publishing = partial(self.publish, died, place)
+            self.background.begin(publishing, finish=True)
         return answer
 
     async def _register(
@@ -248,12 +249,19 @@ class Executor(Borrower):
             await registry.execute_all([("SREM", REGISTRY, queue.keys.entry)], REGISTRY_SECS, max_waits=0)
         self._register_at = queue.until = -math.inf
 
-    async def publish(self, died: Sequence[str]) -> None:
-        """Publish the failures of items that died in an earlier call, whose script cannot publish them (LQ-CLIENT-8). Errors are ignored.
+    async def publish(self, died: Sequence[str], queue: int = 0) -> None:
+        """Publish and log the failures of items that died in an earlier call, whose script cannot publish them (LQ-CLIENT-8).
 
-        A caller that waits for such an outcome asks again within the wait cap.
+        Errors are ignored. A caller that waits for such an outcome asks again within the wait cap. `queue` is the place of
+        the queue of the items.
         """
-        await self._run_quietly(commands.publications(self.queues[0].keys, died))
+        keys = self.queues[queue].keys
+        open_still, rest = Executor(self.client, self.key), list(died)
+        with contextlib.suppress(LeaseqError):
+            while rest:
+                outcomes = await open_still.run(commands.publications(keys, rest)[0])
+                deaths.log(keys, outcomes)
+                rest = rest[len(outcomes) :]
 
     def run_later(self, due: Sequence[Command[Any]]) -> None:
         """Run commands in the background, for an answer that arrived too late. A program that exits waits for them."""

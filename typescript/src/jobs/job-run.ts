@@ -8,7 +8,7 @@ import {
   type HandlerContext,
   isUnfinished,
 } from "../handler.js";
-import type { Logger } from "../hooks.js";
+import type { Logger } from "../logger.js";
 import type { LeasedItem } from "../queue.js";
 import type { FollowUp } from "../requests.js";
 import { DeadLetter, exponentialBackoff, MAX_DELAY_MS, Release, RetryPolicy } from "../retry-policy.js";

@@ -1,7 +1,7 @@
 // Jobs of functions that this worker does not have: another worker may, as while a new version is rolled out (LQ-JOB-42).
 import { LeaseqError } from "../errors.js";
 import { FailedAttempt } from "../handler.js";
-import type { Logger } from "../hooks.js";
+import type { Logger } from "../logger.js";
 import type { LeasedItem } from "../queue.js";
 import { DeadLetter, Release } from "../retry-policy.js";
 import { readFailure, writeFailure } from "./failure.js";
