@@ -27,6 +27,7 @@ type options struct {
 	delay       time.Duration
 	at          time.Time
 	expires     time.Duration
+	dropped     bool
 	timeLimit   time.Duration
 	limited     bool
 	retries     int
@@ -74,8 +75,11 @@ func Delay(d time.Duration) Option { return func(o *options) { o.delay, o.at = d
 // At is the time from which the job can run, in place of Delay.
 func At(t time.Time) Option { return func(o *options) { o.at, o.delay = t, 0 } }
 
-// Expires is the time after it was due in which a worker must start the job; otherwise it is deleted. Default: a day.
+// Expires is the time after it was due in which a worker must start the job; otherwise it is dead. Default: a day.
 func Expires(d time.Duration) Option { return func(o *options) { o.expires = d } }
+
+// DeadOnExpiry says whether a job that expires is dead, as by default. If not, it is deleted, and its id is free.
+func DeadOnExpiry(dead bool) Option { return func(o *options) { o.dropped = !dead } }
 
 // TimeLimit is the time that one attempt may take; Forever or 0 is without limit. Default: 5 min.
 func TimeLimit(d time.Duration) Option {
@@ -147,6 +151,9 @@ func (o options) addOptions(now time.Time) []leaseq.AddOption {
 	}
 	if o.expires != Forever {
 		found = append(found, leaseq.ExpiresIn(wait+o.expires))
+		if !o.dropped {
+			found = append(found, leaseq.DeadOnExpiry())
+		}
 	}
 	if o.keep != 0 {
 		found = append(found, leaseq.Keep(o.keep))
@@ -176,6 +183,9 @@ func (o options) stageOptions() map[string]any {
 	}
 	if o.expires != Forever {
 		found["expires_in"] = millis(o.delay + o.expires)
+		if !o.dropped {
+			found["expires_to"] = "dead"
+		}
 	}
 	if o.keep != 0 {
 		found["keep"] = millis(o.keep)

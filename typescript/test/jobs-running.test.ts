@@ -396,9 +396,15 @@ describe("a chain", { concurrency: false }, () => {
       id: "first/1",
       queue: "default",
       job: { v: 1, function: "total", args: [0.5] },
-      add: { priority: 2, max_attempts: 5, expires_in: day, keep: day },
+      add: { priority: 2, max_attempts: 5, expires_in: day, expires_to: "dead", keep: day },
     });
-    assert.deepEqual(then[1].add, { delay: 1, max_attempts: 5, expires_in: day + 1, keep: 5000 });
+    assert.deepEqual(then[1].add, {
+      delay: 1,
+      max_attempts: 5,
+      expires_in: day + 1,
+      expires_to: "dead",
+      keep: 5000,
+    });
     assert.deepEqual(then[1].headers, { a: "b" });
     jobs.work();
     const result: string = await chain.result({ timeout: 20_000 });
@@ -567,7 +573,8 @@ describe("a chain", { concurrency: false }, () => {
       description: "for people",
     };
     assert.deepEqual(then[0].job, job);
-    assert.deepEqual(then[0].add, { delay: 30, max_attempts: 2, expires_in: 1030, keep: 86_400_000 });
+    const kept = { expires_to: "dead", keep: 86_400_000 };
+    assert.deepEqual(then[0].add, { delay: 30, max_attempts: 2, expires_in: 1030, ...kept });
     assert.deepEqual(then[1].job, { v: 1, function: "times" });
     jobs.work();
     await chain.result();

@@ -46,7 +46,10 @@ class JobFailed(LeaseqError):  # noqa: N818 (likewise)
 
     def __init__(self, job_id: str, *, type: str, message: str, traceback: str, attempt: int) -> None:  # noqa: A002
         what = f"{type}: {message}" if type else message
-        super().__init__(f"job {job_id!r} failed after {attempt} attempts: {what or 'nothing is known why'}")
+        how = f"failed after {attempt} attempts: {what or 'nothing is known why'}"
+        if not attempt and what == "expired":
+            how = "expired: no worker started it in time"
+        super().__init__(f"job {job_id!r} {how}")
         self.type = type
         self.message = message
         self.traceback = traceback

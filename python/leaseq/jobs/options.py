@@ -29,6 +29,7 @@ class CallOptions(TypedDict, total=False):
     delay: Duration | str
     at: Time | None
     expires: Duration | str | None
+    dead_on_expiry: bool
     timeout: Duration | str | None
     retries: int | None
     backoff: AnyBackoff
@@ -68,7 +69,8 @@ class Options:
         priority: -7 to 7, higher first.
         delay: seconds before it may run.
         at: the time before which it does not run, instead of `delay`: seconds since 1970 or a datetime with a time zone.
-        expires: seconds after it was due; if no worker has started it by then, it is deleted. None: never. By default a day.
+        expires: seconds after it was due; if no worker has started it by then, it is dead. None: never. By default a day.
+        dead_on_expiry: true by default. If false, a job that expires is deleted: its status is "unknown", and its id is free.
         timeout: seconds that one attempt may take, 300 by default. None: no limit.
         retries: attempts after the first one failed, 4 by default; then the job is dead. None: no limit.
         backoff: seconds until the next attempt: a `Backoff`, a fixed delay, a list of delays whose last one repeats, or a
@@ -95,6 +97,7 @@ class Options:
     delay: float = 0.0
     at: Time | None = None
     expires: float | None = DAY
+    dead_on_expiry: bool = True
     timeout: float | None = 300.0
     retries: int | None = 4
     backoff: Policy = Backoff()  # noqa: RUF009 (frozen)
@@ -121,6 +124,7 @@ class Options:
         for seconds, what in ((self.delay, "delay"), (self.keep or 0, "keep")):
             if commands.milliseconds(seconds, what) < 0:
                 raise BadArgumentError(f"{what} must not be negative")
+        _check_flag(self.dead_on_expiry, "dead_on_expiry")
         self._check_id()
         self._check_attempts()
         if self.description is not None and not isinstance(self.description, str):
@@ -134,8 +138,7 @@ class Options:
 
     def _check_id(self) -> None:
         _positive(self.throttle, "throttle", "None: as often as it is enqueued")
-        if not isinstance(self.unique, bool):
-            raise BadTypeError(f"unique is true or false, not {type(self.unique).__name__}")
+        _check_flag(self.unique, "unique")
         if self.unique and self.throttle is not None:
             raise BadArgumentError(
                 "a job is unique or throttled, not both: give throttle=None to a unique job, unique=False to a throttled one"
@@ -203,6 +206,7 @@ class Options:
             priority=self.priority,
             max_attempts=0 if self.retries is None else self.retries + 2 - self.attempt,
             expires_in=None if self.expires is None else wait + self.expires,
+            dead_on_expiry=self.dead_on_expiry and self.expires is not None,
             keep=self.keep,
         )
 
@@ -210,6 +214,11 @@ class Options:
 def _positive(seconds: float | None, what: str, otherwise: str) -> None:
     if seconds is not None and commands.milliseconds(seconds, what) <= 0:
         raise BadArgumentError(f"{what} must be above 0; {otherwise}")
+
+
+def _check_flag(value: bool, what: str) -> None:
+    if not isinstance(value, bool):
+        raise BadTypeError(f"{what} is true or false, not {type(value).__name__}")
 
 
 def exceptions(kinds: Any) -> tuple[type[BaseException], ...]:

@@ -276,23 +276,50 @@ def test_a_job_is_due_at_a_time(shop: Shop) -> None:
     assert abs(shop.info(local).due - now - HOUR) < 1
 
 
-def test_a_job_that_was_not_begun_in_time_is_dropped(shop: Shop, redis_client: redis.Redis) -> None:
-    handle = shop.enqueue(shop.add.with_options(expires=HOUR), 1)
-    until_then = redis_client.zscore("leaseq:{jobs}:default:expiry", handle.id)
-    assert until_then is not None
-    redis_client.zadd("leaseq:{jobs}:default:expiry", {handle.id: until_then - 2 * HOUR * 1_000_000})
-    record: Any = redis_client.hget("leaseq:{jobs}:default:meta", handle.id)
-    assert record is not None
+def expire(queue: str, handle: Any, redis_client: redis.Redis) -> None:
+    """Let the time of a job be over an hour ago."""
+    key = f"leaseq:{{jobs}}:{queue}:"
+    record: Any = redis_client.hget(key + "meta", handle.id)
     (expires,) = struct.unpack_from("<d", record, 31)
-    redis_client.hset(
-        "leaseq:{jobs}:default:meta",
-        handle.id,
-        record[:31] + struct.pack("<d", expires - 2 * HOUR * 1_000_000),
-    )
+    over = expires - 2 * HOUR * 1_000_000
+    redis_client.zadd(key + "expiry", {handle.id: over}, xx=True)
+    redis_client.hset(key + "meta", handle.id, record[:31] + struct.pack("<d", over))
+
+
+@pytest.mark.parametrize("cleaned", [False, True], ids=["found by a worker", "found by a cleaner"])
+def test_a_job_that_expires_has_failed(
+    shop: Shop, redis_client: redis.Redis, caplog: pytest.LogCaptureFixture, *, cleaned: bool
+) -> None:
+    handles = [shop.enqueue(shop.add.with_options(expires=HOUR), number) for number in (1, 2)]
+    for handle in handles:
+        expire("default", handle, redis_client)
+    if cleaned:
+        assert shop.app.queue().light_clean().died == 2
+    assert shop.flavour.burst() == 0
+    for handle in handles:
+        with pytest.raises(JobFailed, match=f"job '{handle.id}' expired: no worker started it in time"):
+            shop.flavour(handle, "result", timeout=60)
+        assert shop.flavour(handle, "status") == "failed"
+        info = shop.info(handle)
+        assert (info.error, info.attempt, info.args) == ("expired", 0, (handles.index(handle) + 1,))
+    assert shop.app.queue().stats().died == 2
+    until(lambda: "expired" in caplog.text)
+    logged = [record.getMessage() for record in caplog.records if record.name == "leaseq"]
+    assert logged == [
+        f"queue 'default': 2 items are dead letters, '{handles[0].id}' and others: expired",
+    ]
+    assert shop.flavour(handles[0], "revive") is True
+    assert shop.flavour.burst() == 1
+
+
+def test_a_job_that_is_dropped_when_it_expires(shop: Shop, redis_client: redis.Redis) -> None:
+    handle = shop.enqueue(shop.add.with_options(expires=HOUR, dead_on_expiry=False), 1)
+    expire("default", handle, redis_client)
     assert shop.flavour.burst() == 0
     assert shop.flavour(handle, "status") == "unknown"
     with pytest.raises(ResultNotKept, match="expired"):
         shop.flavour(handle, "result")
+    assert shop.app.queue().stats().expired == 1
 
 
 def test_a_failure_tells_of_the_remote_traceback(shop: Shop) -> None:

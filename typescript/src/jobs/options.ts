@@ -24,8 +24,10 @@ export interface CallOptions {
   delay?: number | undefined;
   /** The time from which it can run, in place of `delay`: a Date, or milliseconds since 1970. */
   at?: Date | number | undefined;
-  /** The time after it was due in which a worker must start it; otherwise it is deleted; Infinity: never. Default: a day. */
+  /** The time after it was due in which a worker must start it; otherwise it is dead; Infinity: never. Default: a day. */
   expires?: number | undefined;
+  /** Whether a job that expires is dead. If false, it is deleted, and its id is free. Default: true. */
+  deadOnExpiry?: boolean | undefined;
   /** The time that one attempt may take; Infinity: without limit. Default: 300000. */
   timeLimit?: number | undefined;
   /** The number of attempts after the first; Infinity: without limit. Default: 4. */
@@ -53,6 +55,7 @@ export interface Options {
   readonly delay: number;
   readonly at: number | undefined;
   readonly expires: number;
+  readonly deadOnExpiry: boolean;
   readonly timeLimit: number;
   readonly retries: number;
   readonly backoff: Policy;
@@ -70,6 +73,7 @@ export const DEFAULTS: Options = {
   delay: 0,
   at: undefined,
   expires: DAY_MS,
+  deadOnExpiry: true,
   timeLimit: 300_000,
   retries: 4,
   backoff: DEFAULT_BACKOFF,
@@ -136,14 +140,16 @@ export const timerOf = (milliseconds: number): number | undefined =>
 
 /** Options of `add`. `now`: the server's time in ms; needed if `needsServerTime`. */
 export function itemOptions(options: Options, now = 0): Omit<NewItem, "id" | "data"> {
-  const { at, delay, priority, expires, keep, headers } = options;
+  const { at, delay, priority, expires, deadOnExpiry, keep, headers } = options;
   const wait = at === undefined ? delay : Math.max(0, at - now);
+  const isLimited = expires !== Number.POSITIVE_INFINITY;
   return {
     delay: delay || undefined,
     notBefore: at,
     priority: priority || undefined,
     maxAttempts: maxAttempts(options),
-    expiresIn: expires === Number.POSITIVE_INFINITY ? undefined : wait + expires,
+    expiresIn: isLimited ? wait + expires : undefined,
+    expiresTo: isLimited && deadOnExpiry ? "dead" : undefined,
     keep: keep || undefined,
     headers,
   };
@@ -157,15 +163,7 @@ export const needsServerTime = ({ at, expires }: Options): boolean =>
 const maxAttempts = ({ retries, attempt }: Options): number =>
   retries === Number.POSITIVE_INFINITY ? 0 : retries + 2 - attempt;
 
-/** The options of a stage: by their names in the protocol. */
-export function stageOptions(options: Options): Record<string, number> {
-  const { delay, priority, maxAttempts: max_attempts, expiresIn: expires_in, keep } = itemOptions(options);
-  const all = { delay, priority, max_attempts, expires_in, keep };
-  const set = Object.entries(all).filter((entry): entry is [string, number] => entry[1] !== undefined);
-  return Object.fromEntries(set.map(([name, value]) => [name, Math.round(value)]));
-}
-
-const STAGE_NAMES: Readonly<Record<string, keyof NewItem>> = {
+const STAGE_NAMES: Readonly<Record<string, Exclude<keyof NewItem, "id" | "data">>> = {
   delay: "delay",
   priority: "priority",
   max_attempts: "maxAttempts",
@@ -174,6 +172,17 @@ const STAGE_NAMES: Readonly<Record<string, keyof NewItem>> = {
   keep: "keep",
   content_type: "contentType",
 };
+
+/** The options of a stage: by their names in the protocol. */
+export function stageOptions(options: Options): Record<string, number | string> {
+  const item = itemOptions(options);
+  const found: Record<string, number | string> = {};
+  for (const [name, option] of Object.entries(STAGE_NAMES)) {
+    const value = item[option];
+    if (value !== undefined) found[name] = typeof value === "number" ? Math.round(value) : String(value);
+  }
+  return found;
+}
 
 /** Options of `add`, by the options of a stage. Throws BadArgumentError for an option that this version does not know. */
 export function optionsOfStage(add: Readonly<Record<string, number | string>>): Omit<NewItem, "id" | "data"> {
