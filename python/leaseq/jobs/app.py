@@ -25,9 +25,11 @@ class App(app.App):
     awaited: `await send.aio.enqueue("a@example.org")`. If all of your program is asyncio, use `leaseq.jobs.aio.App`.
 
     `server` is a URL or a redis-py client as for WorkQueue, None: $REDIS_URL; with a client, only the methods of its
-    kind (sync or async) work. All queues are in one `group`. Jobs without another queue go to the queue that
-    `queue` names. Arguments and results are encoded as JSON, with `format="msgpack"` as MessagePack, or by a `serializer`. No
-    connection is opened before the first call. With `durable` (leaseq.Replicas or leaseq.Disk) an enqueue returns once that many
+    kind (sync or async) work. All queues are in one `group`. Jobs of functions without another queue go to that which
+    `routes` has for a pattern of the name (`{"mail.*": "mail"}`, the first that fits), else to the queue that `queue` names.
+    Arguments and results are encoded as JSON, with `format="msgpack"` as MessagePack, or by a `serializer`. A `codec`, or
+    several in their order, stores them compressed or encrypted: see `leaseq.jobs.codecs`. No connection is opened before
+    the first call. With `durable` (leaseq.Replicas or leaseq.Disk) an enqueue returns once that many
     replicas or disks have the job, or raises NotDurableError, whose `answer` is the handle.
 
     Attributes:

@@ -30,7 +30,7 @@ class Serializer(Protocol):
         """Return the value that these bytes encode. If it raises, BadEnvelopeError is raised."""
 
 
-class Codec(NamedTuple):
+class FormatCodec(NamedTuple):
     """One of the two formats. Encoders may be shared by threads."""
 
     encode: Callable[[Any], bytes]
@@ -63,9 +63,9 @@ def _read_model(kind: Any, value: Any) -> Any:
     return kind.model_validate(value)
 
 
-CODECS: dict[str, Codec] = {
-    "msgpack": Codec(msgspec.msgpack.Encoder(enc_hook=write_model).encode, msgspec.msgpack.decode),
-    "json": Codec(msgspec.json.Encoder(enc_hook=write_model).encode, msgspec.json.decode),
+CODECS: dict[str, FormatCodec] = {
+    "msgpack": FormatCodec(msgspec.msgpack.Encoder(enc_hook=write_model).encode, msgspec.msgpack.decode),
+    "json": FormatCodec(msgspec.json.Encoder(enc_hook=write_model).encode, msgspec.json.decode),
 }
 
 

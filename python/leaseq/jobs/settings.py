@@ -1,12 +1,16 @@
 """The settings of an App: its functions, its queues, and the format of arguments and results."""
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from leaseq.durability import Durability, checked
 from leaseq.errors import BadArgumentError
+from leaseq.jobs import codecs
+from leaseq.jobs.codecs import Codec, CodedSerializer
 from leaseq.jobs.definition import Definition
 from leaseq.jobs.options import Options
+from leaseq.jobs.routes import Routes
 from leaseq.jobs.serializer import Format, Serializer, check_format, check_serializer
 from leaseq.jobs.signals import Receivers
 from leaseq.keys import QueueKeys
@@ -17,9 +21,11 @@ class Settings:
 
     Attributes:
         group: of all queues.
-        defaults: the options of a function that says nothing else.
+        defaults: the options of a function that says nothing else and has no route.
+        routes: which queue the jobs of a function wait in that names none.
         form: in which jobs and results are written.
-        serializer: that writes what is in them, if there is one.
+        serializer: that writes what is in them, if there is one; with codecs, these as well.
+        checks_values: whether the format decides which values arrive as they are sent; a custom serializer decides itself.
         serializers: the same, by name.
         functions: by name.
         receivers: of signals.
@@ -35,18 +41,29 @@ class Settings:
         form: Format,
         serializer: Serializer | None,
         durable: Durability | None = None,
+        codec: Codec | Sequence[Codec] | None = None,
+        routes: Mapping[str, str] | None = None,
     ) -> None:
         QueueKeys(queue, group)
         self.group = group
         self.defaults = Options(queue=queue)
+        self.routes = Routes(routes)
         self.form = check_format(form)
         self.serializer = check_serializer(serializer)
-        self.serializers = {} if serializer is None else {serializer.name: serializer}
+        self.checks_values = serializer is None
+        if applied := codecs.checked(codec):
+            self.serializer = CodedSerializer(self.form, self.serializer, applied)
+        self.serializers = {} if self.serializer is None else {self.serializer.name: self.serializer}
         self.functions: dict[str, Definition] = {}
         self.receivers = Receivers()
         self.headers: list[Callable[[Any], Any]] = []
         self.durable = None if durable is None else checked(durable)
         self.ahead = 0.0
+
+    def routed(self, name: str, options: Options) -> Options:
+        """Return the options of a function that names no queue."""
+        queue = self.routes.queue_of(name)
+        return options if queue is None else dataclasses.replace(options, queue=queue)
 
     def define(self, name: str, function: Callable[..., Any], options: Options) -> Definition:
         """Add a function. Raises BadArgumentError if there is one with this name."""
@@ -58,7 +75,13 @@ class Settings:
 
     @property
     def queues(self) -> list[str]:
-        """The queues that it knows: its own and those of its functions."""
+        """The queues that it knows: its own, those of its functions and of its routes."""
         return list(
-            dict.fromkeys([self.defaults.queue, *(each.options.queue for each in self.functions.values())])
+            dict.fromkeys(
+                [
+                    self.defaults.queue,
+                    *(each.options.queue for each in self.functions.values()),
+                    *self.routes.queues,
+                ]
+            )
         )

@@ -76,7 +76,7 @@ class Enqueuer(Generic[P, T]):
         signature, settings = self._signature, self._clients.settings
         if signature is not None and (kwargs or len(args) not in signature.positional):
             signature.check(self.name, args, kwargs)
-        if settings.serializer is None:
+        if settings.checks_values:
             check_call(self.name, args, kwargs, signature, settings.form)
         convert = None if signature is None else signature.result
         return Call(self.name, args, kwargs, self.options, self._template, convert)

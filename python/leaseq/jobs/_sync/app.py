@@ -1,7 +1,7 @@
 # Generated from _aio/app.py by tools/unasync.py: do not edit.
 """The App: functions by name, queues by name, a server."""
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import tzinfo
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, overload
@@ -18,6 +18,7 @@ from leaseq.jobs._sync.handle import Handle
 from leaseq.jobs._sync.schedules import Schedules
 from leaseq.jobs.call import Call, HeaderSource, check_source, listed
 from leaseq.jobs.clients import Clients, Server
+from leaseq.jobs.codecs import Codec
 from leaseq.jobs.context import Context
 from leaseq.jobs.cron.schedule import Missed, Schedule
 from leaseq.jobs.cron.trigger import CronTrigger, IntervalTrigger, Trigger, zone
@@ -25,7 +26,7 @@ from leaseq.jobs.definition import checked_name, name_of
 from leaseq.jobs.envelope import VERSION, Envelope
 from leaseq.jobs.info import JobInfo, Status
 from leaseq.jobs.middleware import M, check
-from leaseq.jobs.options import CallOptions, FunctionOptions, Options
+from leaseq.jobs.options import CallOptions, FunctionOptions
 from leaseq.jobs.program import Program
 from leaseq.jobs.serializer import Format, Serializer
 from leaseq.jobs.settings import Settings
@@ -56,8 +57,11 @@ class App:
         format: Format = "json",  # noqa: A002
         serializer: Serializer | None = None,
         durable: Durability | None = None,
+        codec: Codec | Sequence[Codec] | None = None,
+        routes: Mapping[str, str] | None = None,
     ) -> None:
-        self.program = Program(Clients(server, Settings(group, queue, format, serializer, durable)))
+        settings = Settings(group, queue, format, serializer, durable, codec, routes)
+        self.program = Program(Clients(server, settings))
 
     @classmethod
     def of_program(cls, program: Program) -> Self:
@@ -86,7 +90,7 @@ class App:
 
     @property
     def queues(self) -> list[str]:
-        """The names of the queues that the App knows: its default queue and those of its functions."""
+        """The names of the queues that the App knows: its default queue, those of its functions and those of its routes."""
         return self._settings.queues
 
     @property
@@ -124,10 +128,9 @@ class App:
         BadArgumentError, BadNameError.
         """
         if target is not None:
-            return self._register(target, name, self._settings.defaults)
-        chosen = self._settings.defaults.with_(options, FunctionOptions)
-        QueueKeys(chosen.queue)
-        return cast("Decorator", lambda function: self._register(function, name, chosen))
+            return self._register(target, name, {})
+        QueueKeys(self._settings.defaults.with_(options, FunctionOptions).queue)
+        return cast("Decorator", lambda function: self._register(function, name, options))
 
     def handle(self, job_id: str, queue: str | None = None) -> Handle[Any]:
         """Return a handle of a job that was enqueued before, by its id.
@@ -136,14 +139,17 @@ class App:
         """
         return Handle(self._clients, job_id, queue or "")
 
-    def _register(self, function: Any, name: str | None, options: Options) -> JobFunction[Any, Any]:
+    def _register(self, function: Any, name: str | None, given: Mapping[str, Any]) -> JobFunction[Any, Any]:
         if isinstance(function, JobFunction) and any(
             each.call.function == function.name for each in self.program.schedules
         ):
             raise BadArgumentError(
                 f"{function.name} has a schedule, which would not run this job: write @app.cron or @app.every above @app.job"
             )
-        return JobFunction(self._clients, self._settings.define(name_of(function, name), function, options))
+        chosen, options = name_of(function, name), self._settings.defaults.with_(given, FunctionOptions)
+        if "queue" not in given:
+            options = self._settings.routed(chosen, options)
+        return JobFunction(self._clients, self._settings.define(chosen, function, options))
 
     def function(self, name: str) -> Enqueuer[..., Any]:
         """Return a function by its name, to enqueue it: `app.function("mail.send").with_options(...).enqueue(1)`.
@@ -155,7 +161,7 @@ class App:
         if known is not None:
             return JobFunction(self._clients, known)
         template = Envelope(v=VERSION, function=checked_name(name))
-        return Enqueuer(self._clients, template, self._settings.defaults, None)
+        return Enqueuer(self._clients, template, self._settings.routed(name, self._settings.defaults), None)
 
     def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Handle[Any]:
         """Enqueue a call of a function by its name, with these arguments. Return its handle.
@@ -164,15 +170,23 @@ class App:
         """
         return self.function(name).enqueue(*args, **kwargs)
 
-    def enqueue_many(self, calls: Iterable[Call[T]]) -> list[Handle[T]]:
+    def enqueue_many(self, calls: Iterable[Call[T]], *, pipe: Any = None) -> list[Handle[T]]:
         """Enqueue calls. Return a handle for each, in order.
 
         Takes one round trip for each queue and 256 calls, and another with the option `id` or `at`. Raises BadTypeError and
         the errors of `WorkQueue.add_items`. If a round trip fails, `answers` of the error has true (added), false (its id
         exists) or None (no room, or not answered) for each call, up to the last answered call.
+
+        With `pipe`, a pipeline of a redis client of the same server, the jobs are only queued there, to be enqueued
+        with your commands when it is executed, in MULTI all or none. It then returns for each queue and 256 jobs a list of
+        times of creation (one job: a time), -1 for a job without room. The ids are by chance: raises BadArgumentError for
+        jobs with `id`, `unique` or `throttle`. No signal is emitted. Raises BadTypeError for another pipeline.
         """
         given = listed(calls)
-        answers = self._clients.sync.enqueue_many(given)
+        if pipe is not None:
+            answers = [(job_id, True) for job_id in self._clients.sync.queue_in(pipe, given)]
+        else:
+            answers = self._clients.sync.enqueue_many(given)
         return [
             Handle(self._clients, job_id, call.options.queue, call.convert, added)
             for call, (job_id, added) in zip(given, answers, strict=True)
@@ -254,7 +268,7 @@ class App:
             job: Any = function
             chosen = cast("CallOptions", {"keep": None, **options})
             if not isinstance(function, JobFunction):
-                job = self._register(function, name, self._settings.defaults.with_(options, FunctionOptions))
+                job = self._register(function, name, options)
                 chosen = {"keep": chosen["keep"]}  # the function has the others
             call = job.with_options(**chosen).call()
             self.program.schedules.add(Schedule(name or job.name, call, timetable, missed))

@@ -143,7 +143,7 @@ class JobExecution:
         then = ready.job.then
         if not is_plain(value):
             refuse_unfinished(value, ready.function.name)
-            if self.settings.serializer is None:
+            if self.settings.checks_values:
                 self._check(ready, value, form, kept=lease.keep)
         content = self._result(lease, value, form) if lease.keep else b""
         if not then:

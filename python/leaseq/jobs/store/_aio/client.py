@@ -4,10 +4,12 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
+from leaseq import commands
 from leaseq._aio import concurrency
 from leaseq._aio.queue import WorkQueue
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.errors import BadArgumentError, LeaseqError
+from leaseq.item import Item
 from leaseq.jobs import info
 from leaseq.jobs.call import Call
 from leaseq.jobs.info import JobInfo, Status
@@ -84,10 +86,7 @@ class JobClient:
                 found[number] = items[number].id, False
             numbers = [number for number in of_queue if number not in found]
             chosen = [calls[number] for number in numbers]
-            ahead = self.settings.ahead
-            needs_server_time = ahead or any(call.options.needs_server_time for call in chosen)
-            now = await self.store.now(queue) if needs_server_time else None
-            entries = [(items[number], calls[number].options.counted_from(now, ahead)) for number in numbers]
+            entries = await self._entries(queue, chosen, [items[number] for number in numbers])
             try:
                 answers = await self.store.add(queue, entries, self.settings.durable)
             except LeaseqError as error:
@@ -103,6 +102,36 @@ class JobClient:
                     self.settings.receivers.call(calls[number].event(items[number]))
         await self.enqueued()
         return [found[number] for number in range(len(calls))]
+
+    async def queue_in(self, pipe: Any, calls: Sequence[Call[Any]]) -> list[str]:
+        """Queue the additions of calls in a pipeline. Return the ids of their jobs. Raises BadArgumentError, and then queues nothing."""
+        concurrency.check_pipe(pipe, self.settings.durable)
+        if any(call.options.id is not None or call.options.once for call in calls):
+            raise BadArgumentError(
+                "a job in a pipeline has an id by chance: whether the id of another one is free is only known when it runs;"
+                " enqueue it without pipe, or leave out id, unique and throttle"
+            )
+        if self.settings.headers:
+            calls = [call.with_headers(self.settings.headers) for call in calls]
+        items = [call.item(self.settings) for call in calls]
+        due: list[commands.Command[Any]] = []
+        for queue, numbers in _by_queue(call.options.queue for call in calls).items():
+            of_queue = [calls[number] for number in numbers], [items[number] for number in numbers]
+            due += self.store.additions(queue, await self._entries(queue, *of_queue))
+        for command in due:
+            pipe.execute_command(*command.eval())
+        return [item.id for item in items]
+
+    async def _entries(
+        self, queue: str, calls: Sequence[Call[Any]], items: Sequence[Item]
+    ) -> list[tuple[Item, commands.additions.Options]]:
+        """Return items, each with its options. Asks for the server's time if they depend on it."""
+        ahead = self.settings.ahead
+        needs_server_time = ahead or any(call.options.needs_server_time for call in calls)
+        now = await self.store.now(queue) if needs_server_time else None
+        return [
+            (item, call.options.counted_from(now, ahead)) for call, item in zip(calls, items, strict=True)
+        ]
 
     async def identified(self, calls: Sequence[Call[T]]) -> list[Call[T]]:
         """Return the calls; those that are unique or throttled have their ids. Asks for the server's time if one is throttled."""

@@ -81,6 +81,12 @@ class Store:
             raise
         return answers
 
+    def additions(self, name: str, entries: Sequence[tuple[Item, Options]]) -> list[commands.Command[Any]]:
+        """Return the calls that add items, each with its options."""
+        keys = self.queue(name).keys
+        chunks = flows.chunks(entries, lambda entry: flows.data_size(entry[0]))
+        return [commands.add_each(keys, chunk) for chunk in chunks]
+
     def take_slots(self, name: str, slots: Sequence[tuple[str, float]]) -> list[bool]:
         """Take slots for throttled jobs, each by its id and length in seconds. Return for each whether it was free."""
         keys = self.queue(name).keys
