@@ -1,11 +1,12 @@
 // A call of a function, ready to be enqueued.
 import { randomId } from "../item-id.js";
 import type { NewItem } from "../requests.js";
-import type { Arguments, Signature } from "./arguments.js";
+import { Arguments, type Signature } from "./arguments.js";
 import { backoffMembers } from "./backoff.js";
 import type { Envelope, Stage } from "./envelope.js";
-import { checkValue, type Format, write } from "./format.js";
-import { type CallOptions, type Options, stageOptions, withOptions } from "./options.js";
+import { checkValue, copied, type Format, write } from "./format.js";
+import { digestOf, slotId, uniqueId } from "./job-ids.js";
+import { type CallOptions, isOnce, type Options, stageOptions, withOptions } from "./options.js";
 
 /** What a call knows of its function: `accepts` only if it is defined here. */
 export interface Callee {
@@ -15,8 +16,8 @@ export interface Callee {
   accepts?(args: Arguments): Promise<unknown>;
 }
 
-/** A call as it is sent, whatever becomes of its input afterwards. */
-export type Written = Pick<NewItem, "data" | "headers"> & { readonly id: string };
+/** A call as it is sent, whatever becomes of its input afterwards. `idAt`: its id, if it is enqueued at this time of the server. */
+export type Written = Pick<NewItem, "data" | "headers"> & { idAt(now: number): string };
 
 /** A call. `JobFunction.call` creates one; enqueue it with `App.enqueueMany`, or start a chain with it. */
 export class Call<Result = unknown> {
@@ -30,9 +31,17 @@ export class Call<Result = unknown> {
   /** The stages behind it, of a chain. */
   readonly stages: readonly Stage[];
   readonly args: Arguments;
+  /** The id that was chosen for it, or made of its arguments when it became the first job of a chain. */
+  readonly id: string | undefined;
 
   /** `input`: of the function, or its Arguments. */
-  constructor(callee: Callee, input: unknown, given: CallOptions, stages: readonly Stage[] = []) {
+  constructor(
+    callee: Callee,
+    input: unknown,
+    given: CallOptions,
+    stages: readonly Stage[] = [],
+    id?: string,
+  ) {
     const args = callee.signature.argumentsOf(input);
     this.args = args;
     const options = withOptions(callee.options, given);
@@ -42,6 +51,12 @@ export class Call<Result = unknown> {
     this.#given = given;
     this.#backoff = given.backoff === undefined ? {} : backoffMembers(options.backoff);
     this.stages = stages;
+    this.id = id ?? options.id;
+  }
+
+  /** Whether its id is made of its arguments. */
+  get isOnce(): boolean {
+    return isOnce(this.options);
   }
 
   /** Throws BadInputError if its function is defined here and does not take the input. */
@@ -51,17 +66,34 @@ export class Call<Result = unknown> {
 
   /** The same as the first job of a chain. */
   leading(id: string, stages: readonly Stage[]): Call<Result> {
-    return new Call(this.#callee, this.args, { ...this.#given, id }, stages);
+    return new Call(this.#callee, this.args, this.#given, stages, id);
+  }
+
+  /** The same with its input as it is now. */
+  copied(): Call<Result> {
+    const { args, kwargs } = this.args;
+    const headers = this.#given.headers && { ...this.#given.headers };
+    const input = new Arguments(copied(args), copied(kwargs));
+    return new Call(this.#callee, input, { ...this.#given, headers }, this.stages, this.id);
+  }
+
+  /** Its id, by the server's time in ms at which it is enqueued. Throws SerializationError. */
+  idMaker(): (now: number) => string {
+    const { id, options } = this;
+    if (id !== undefined || !this.isOnce) return () => id ?? randomId();
+    const digest = digestOf(this.function, this.args);
+    const length = Math.round(options.throttle);
+    return (now) => (options.unique ? uniqueId(digest) : slotId(digest, length, now));
   }
 
   /** The item that carries it, without its options. Throws SerializationError. */
   written(format: Format): Written {
     this.#checkValues(format);
-    const { id = randomId(), at, delay, headers } = this.options;
+    const { at, delay, headers } = this.options;
     const enqueued = Date.now();
     const due = at === undefined ? enqueued + delay : at;
     const job = this.#envelope(enqueued, due > enqueued ? Math.round(due) : undefined);
-    return { id, data: write(job, format), headers: headers && { ...headers } };
+    return { idAt: this.idMaker(), data: write(job, format), headers: headers && { ...headers } };
   }
 
   /** The job for later: its time starts when it is enqueued. Throws SerializationError. */

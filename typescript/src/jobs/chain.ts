@@ -5,6 +5,7 @@ import { BadArgumentError } from "../errors.js";
 import { randomId } from "../item-id.js";
 import { Arguments } from "./arguments.js";
 import { Call } from "./call.js";
+import { copied } from "./format.js";
 import { Handle } from "./handle.js";
 import { type Status, statusesOfChain } from "./info.js";
 import type { JobFunction } from "./job-function.js";
@@ -29,6 +30,7 @@ export class Chain<Result> {
   /**
    * Returns the chain with one more job, whose first argument is what the job before it returned. `more`: its other arguments.
    * Throws BadArgumentError for `id` and `at`: the id follows from the first job, and a delay counts from the end of the job before.
+   * Likewise for a job that is unique or throttled, which only the first one can be.
    */
   next<Next>(step: JobFunction<Result, Next>, options?: Omit<CallOptions, "id" | "at">): Chain<Next>;
   next<Next>(
@@ -46,19 +48,28 @@ export class Chain<Result> {
       throw new BadArgumentError("a job in a chain cannot have an id or a time: the chain sets them");
     }
     const call = new Call(step.callee, more, options);
+    if (call.isOnce) {
+      throw new BadArgumentError(
+        "a later job of a chain is neither unique nor throttled, as its first argument is not known yet: give it unique: false and " +
+          "throttle: 0; the first job of the chain can be",
+      );
+    }
     return new Chain<Next>(this.#producer, this.#first, [...this.#later, call]);
   }
 
   /** Enqueues the first job, which carries the others with it. */
   async enqueue(): Promise<ChainHandle<Result>> {
     const { format } = this.#producer;
-    const id = this.#first.options.id ?? randomId();
-    const stages = numbered(
-      id,
-      this.#later.map((call) => call.stage(format)),
-    );
-    const [enqueued] = await this.#producer.enqueue([this.#first.leading(id, stages)]);
-    const jobs = [{ id, queue: this.#first.options.queue }, ...stages];
+    let first = this.#first;
+    let later = this.#later.map((call) => call.stage(format));
+    let id = first.id ?? randomId();
+    if (first.isOnce) {
+      [first, later] = [first.copied(), copied(later)]; // the server is asked for its time first
+      id = await this.#producer.idOf(first);
+    }
+    const stages = numbered(id, later);
+    const [enqueued] = await this.#producer.enqueue([first.leading(id, stages)]);
+    const jobs = [{ id, queue: first.options.queue }, ...stages];
     return new ChainHandle(
       jobs.map((job) => new Handle(this.#producer.store, job.id ?? "", job.queue, enqueued?.added)),
     );
@@ -70,7 +81,7 @@ export class ChainHandle<Result> {
   /** `stages`: a handle of each job; jobs whose turn has not come are "unknown". */
   constructor(readonly stages: readonly Handle[]) {}
 
-  /** False if a job with the id of the first one was in the queue already. */
+  /** As that of the first job: false if a job with its id was in the queue already. */
   get added(): boolean | undefined {
     return this.stages[0]?.added;
   }

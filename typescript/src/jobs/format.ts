@@ -44,6 +44,9 @@ function readMessagePack(data: Uint8Array): unknown {
   return replaced(decode(bytes, { useBigInt64: true, mapKeyConverter }), numbers);
 }
 
+/** A copy of a value: what the caller changes afterwards is not sent (LQ-CLIENT-26). Bytes are not copied. */
+export const copied = <Value>(value: Value): Value => replaced(value, (part) => part) as Value;
+
 /** A copy of a value, with its parts replaced that are neither arrays nor plain objects. */
 function replaced(value: unknown, replace: (part: unknown) => unknown): unknown {
   if (Array.isArray(value)) return value.map((part) => replaced(part, replace));

@@ -11,7 +11,10 @@ export class Handle<Result = unknown> {
   readonly #store: Store;
   readonly #queue: Queue;
 
-  /** `added` is false if a job of this id was in its queue already, and undefined for a handle of an earlier job. */
+  /**
+   * `added` is false if a job of this id was in its queue already, if the result of a `unique` job is kept, or if the slot of a job
+   * with `throttle` has its job. Undefined for a handle of an earlier job.
+   */
   constructor(
     store: Store,
     readonly id: string,

@@ -29,7 +29,7 @@ export class JobFunction<Input = unknown, Result = unknown> {
   }
 
   /**
-   * Enqueues a call, in one round trip, or in two if `id` or `at` is given. Throws BadInputError if the function does not take the input,
+   * Enqueues a call, in one round trip, or in two if `id` or `at` is given, three if it is `unique`, four with `throttle`. Throws BadInputError if the function does not take the input,
    * SerializationError if the format cannot hold it, and the errors of `Queue.add`.
    */
   async enqueue(...[input, options]: InputAndOptions<Input>): Promise<Handle<Result>> {

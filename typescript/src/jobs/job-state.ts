@@ -22,6 +22,8 @@ export interface CancelledNote {
 
 export const runningKey = (keys: QueueKeys, id: string): string => keys.key(`job:${id}`);
 export const cancelledKey = (keys: QueueKeys, id: string): string => keys.key(`cancelled:${id}`);
+/** Says that the slot of a throttled job is taken: the slot is a part of the id. */
+export const slotKey = (keys: QueueKeys, id: string): string => keys.key(`slot:${id}`);
 /** A temporary list, renamed to `result:<id>` to wake waiting clients. */
 export const wokenKey = (keys: QueueKeys, id: string): string => keys.key(`woken:${id}`);
 

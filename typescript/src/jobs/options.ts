@@ -16,6 +16,16 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export interface CallOptions {
   /** While a job with this id is in its queue, a second one is not enqueued. Default: a random id. */
   id?: string | undefined;
+  /**
+   * Makes the id of the function and its arguments, as JSON: while a job with the same ones is in its queue, or its result is kept, a
+   * second one is not enqueued. Default: false. Not with `id` or `throttle`.
+   */
+  unique?: boolean | undefined;
+  /**
+   * The length of a slot: of jobs with the same function and arguments, one is enqueued in each slot, by the server's clock. Default:
+   * 0, as often as it is enqueued. Not with `id` or `unique`.
+   */
+  throttle?: number | undefined;
   /** The queue in which it waits. Default: that of the App. */
   queue?: string | undefined;
   /** -7 to 7, higher first. Default: 0. */
@@ -50,6 +60,8 @@ export interface CallOptions {
 /** The options of a job, with the defaults. */
 export interface Options {
   readonly id: string | undefined;
+  readonly unique: boolean;
+  readonly throttle: number;
   readonly queue: string;
   readonly priority: number;
   readonly delay: number;
@@ -68,6 +80,8 @@ export interface Options {
 /** The options of an App for which nothing is set. */
 export const DEFAULTS: Options = {
   id: undefined,
+  unique: false,
+  throttle: 0,
   queue: "default",
   priority: 0,
   delay: 0,
@@ -108,6 +122,7 @@ export function withOptions(
 
 function check(options: Options): void {
   new QueueKeys(options.queue);
+  checkId(options);
   for (const name of ["delay", "keep"] as const) checkDuration(options[name], name, 0);
   for (const name of ["expires", "timeLimit"] as const) {
     if (options[name] !== Number.POSITIVE_INFINITY) checkDuration(options[name], name, 1);
@@ -125,6 +140,23 @@ function check(options: Options): void {
   }
   if (options.description !== undefined && typeof options.description !== "string") {
     throw new BadArgumentError(`a description is text, not ${typeof options.description}`);
+  }
+}
+
+function checkId({ id, unique, throttle }: Options): void {
+  if (typeof unique !== "boolean") {
+    throw new BadArgumentError(`unique is true or false, not ${JSON.stringify(unique)}`);
+  }
+  checkDuration(throttle, "throttle", throttle === 0 ? 0 : 1);
+  if (unique && throttle !== 0) {
+    throw new BadArgumentError(
+      "a job is unique or throttled, not both: give throttle: 0 to a unique job, unique: false to a throttled one",
+    );
+  }
+  if (id !== undefined && (unique || throttle !== 0)) {
+    throw new BadArgumentError(
+      "the id of a job that is unique or throttled is made of its arguments: leave out id, or give unique: false and throttle: 0 with it",
+    );
   }
 }
 
@@ -158,6 +190,9 @@ export function itemOptions(options: Options, now = 0): Omit<NewItem, "id" | "da
 /** Whether the expiry of the item depends on the server's time. */
 export const needsServerTime = ({ at, expires }: Options): boolean =>
   at !== undefined && expires !== Number.POSITIVE_INFINITY;
+
+/** Whether the id of the job is made of its arguments. */
+export const isOnce = ({ unique, throttle }: Options): boolean => unique || throttle !== 0;
 
 /** The attempts of the item: an attempt before it counts (spec/jobs.md, The item). */
 const maxAttempts = ({ retries, attempt }: Options): number =>

@@ -5,6 +5,7 @@ import type { Call } from "./call.js";
 import type { Stage } from "./envelope.js";
 import { isMap } from "./format.js";
 import { isKnownVersion } from "./job-state.js";
+import { isOnce } from "./options.js";
 import type { Timetable } from "./timetable.js";
 
 const SUFFIX = ".cron";
@@ -55,6 +56,12 @@ export class Schedule {
     if (id !== undefined || at !== undefined) {
       throw new BadArgumentError(
         "the jobs of a schedule take neither an id nor a time: both come from their slots",
+      );
+    }
+    if (isOnce(call.options)) {
+      throw new BadArgumentError(
+        "the jobs of a schedule are neither unique nor throttled, as their ids come from their slots: give unique: false and " +
+          "throttle: 0 to the schedule",
       );
     }
     if (!["last", "all", "none"].includes(missed)) {

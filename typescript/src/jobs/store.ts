@@ -16,6 +16,7 @@ import {
   readCancelled,
   readRunning,
   runningKey,
+  slotKey,
   wokenKey,
   writeCancelled,
   writeRunning,
@@ -117,6 +118,38 @@ export class Store {
   async forget(queue: Queue, ids: readonly string[]): Promise<void> {
     const keys = ids.flatMap((id) => [runningKey(queue.keys, id), cancelledKey(queue.keys, id)]);
     await this.#send("DEL", keys[0] as string, ...keys.slice(1)).catch(() => {});
+  }
+
+  /**
+   * Takes the slots of throttled jobs, each by its id and its length in ms. Returns for each whether it was free. If it throws, it has
+   * taken none for certain, except those whose reply was lost.
+   */
+  async takeSlots(queue: Queue, slots: readonly (readonly [string, number])[]): Promise<boolean[]> {
+    const found: PromiseSettledResult<unknown>[] = [];
+    for (let from = 0; from < slots.length; from += MAX_ENTRIES) {
+      const some = slots.slice(from, from + MAX_ENTRIES);
+      const sent = some.map(([id, length]) =>
+        this.#send("SET", slotKey(queue.keys, id), "1", "NX", "PX", String(length)),
+      );
+      found.push(...(await Promise.allSettled(sent)));
+      if (found.some((each) => each.status === "rejected")) break;
+    }
+    const taken = found.map((each) => each.status === "fulfilled" && each.value !== null);
+    const failed = found.find((each) => each.status === "rejected");
+    if (!failed) return taken;
+    await this.freeSlots(
+      queue,
+      slots.filter((_, index) => taken[index]).map(([id]) => id),
+    );
+    throw failed.reason;
+  }
+
+  /** Frees slots that were taken. If that fails, they stay taken. */
+  async freeSlots(queue: Queue, ids: readonly string[]): Promise<void> {
+    for (let from = 0; from < ids.length; from += MAX_ENTRIES) {
+      const [first = "", ...rest] = ids.slice(from, from + MAX_ENTRIES).map((id) => slotKey(queue.keys, id));
+      await this.#send("DEL", first, ...rest).catch(() => {});
+    }
   }
 
   /** Removes the item of a job and notes that it was cancelled, in one step (LQ-JOB-11). Returns false if there was none. */
