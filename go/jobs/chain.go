@@ -1,9 +1,11 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	leaseq "leaseq.dev/go"
 )
@@ -31,12 +33,12 @@ func ThenFunction[In, Out any](c *Chain, next *Function[In, Out], given ...Optio
 
 // Enqueue enqueues the first job, which carries the others with it, and returns a handle of each.
 func (c *Chain) Enqueue(ctx context.Context) ([]*Handle[any], error) {
-	id := c.first.options.id
-	if id == "" {
-		id = leaseq.RandomID()
+	identified, err := c.identified(ctx)
+	if err != nil {
+		return nil, err
 	}
-	first := *c.first
-	first.options.id = id
+	first := *identified
+	first.derived = cmp.Or(first.chosenID(), leaseq.RandomID())
 	handles := []*Handle[any]{nil}
 	for i, each := range c.later {
 		if each.err != nil {
@@ -45,8 +47,12 @@ func (c *Chain) Enqueue(ctx context.Context) ([]*Handle[any], error) {
 		if each.options.id != "" || !each.options.at.IsZero() {
 			return nil, errors.New("jobs: a job in a chain has no id and no time: the chain sets them")
 		}
+		if each.options.once() {
+			return nil, errors.New("jobs: a later job of a chain is neither unique nor throttled, as its first argument is not known yet: give it" +
+				" Repeatable; the first job of the chain can be")
+		}
 		stage := each.stage()
-		stage["id"] = leaseq.DerivedID(id, fmt.Sprint(i+1))
+		stage["id"] = leaseq.DerivedID(first.derived, fmt.Sprint(i+1))
 		first.stages = append(first.stages, stage)
 		handles = append(handles, &Handle[any]{ID: stage["id"].(string), Queue: each.options.queue, app: c.app})
 	}
@@ -59,4 +65,19 @@ func (c *Chain) Enqueue(ctx context.Context) ([]*Handle[any], error) {
 		each.Added = enqueued[0].Added
 	}
 	return handles, nil
+}
+
+// identified is the first call with its id, if that is made of its arguments: those of the others follow from it.
+func (c *Chain) identified(ctx context.Context) (*Call, error) {
+	var now time.Time
+	if c.first.needsTime() && c.first.options.throttle != 0 {
+		queue, err := c.app.Queue(c.first.options.queue)
+		if err != nil {
+			return nil, err
+		}
+		if now, err = c.app.serverTime(ctx, queue); err != nil {
+			return nil, err
+		}
+	}
+	return c.first.identified(now)
 }

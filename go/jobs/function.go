@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -105,6 +106,7 @@ type Call struct {
 	args     []any
 	kwargs   map[string]any
 	options  options
+	derived  string // the id that was made of the arguments, or of the first job of a chain
 	stages   []any
 	err      error
 }
@@ -185,10 +187,7 @@ func (c *Call) item(f Format, now time.Time) (leaseq.NewItem, error) {
 	if c.err != nil {
 		return leaseq.NewItem{}, c.err
 	}
-	id := c.options.id
-	if id == "" {
-		id = leaseq.RandomID()
-	}
+	id := cmp.Or(c.chosenID(), leaseq.RandomID())
 	enqueued := time.Now()
 	due := c.options.at
 	if due.IsZero() {
@@ -224,41 +223,50 @@ func queuesOf(calls []*Call) []string {
 }
 
 func (a *App) enqueueOn(ctx context.Context, queue *leaseq.Queue, calls []*Call, handles []*Handle[any]) error {
-	var items []leaseq.NewItem
-	var places []int
+	var drafts []draft
 	var now time.Time
 	for i, each := range calls {
 		if each.options.queue != queue.Name() {
 			continue
 		}
-		if !each.options.at.IsZero() && each.options.expires != Forever && now.IsZero() {
+		if each.needsTime() && now.IsZero() {
 			var err error
 			if now, err = a.serverTime(ctx, queue); err != nil {
 				return err
 			}
 		}
-		item, err := each.item(a.format, now)
+		call, err := each.identified(now)
 		if err != nil {
 			return err
 		}
-		items, places = append(items, item), append(places, i)
+		item, err := call.item(a.format, now)
+		if err != nil {
+			return err
+		}
+		drafts = append(drafts, draft{i, call, item})
 	}
-	added, err := queue.AddAll(ctx, items)
+	added, err := a.add(ctx, queue, drafts)
 	if err != nil {
 		return err
 	}
-	for at, place := range places {
-		handles[place] = &Handle[any]{ID: items[at].ID, Queue: queue.Name(), Added: added[at].OK(), app: a}
-		if added[at].OK() && calls[place].options.id != "" {
-			a.forget(ctx, calls[place])
+	for at, each := range drafts {
+		handles[each.place] = &Handle[any]{ID: each.item.ID, Queue: queue.Name(), Added: added[at].OK(), app: a}
+		if added[at].OK() && each.call.chosenID() != "" {
+			a.forget(ctx, each.call)
 		}
 	}
 	return nil
 }
 
+// needsTime reports whether the server's time is needed to enqueue the call.
+func (c *Call) needsTime() bool {
+	isSlot := c.options.throttle != 0 && c.derived == ""
+	return c.err == nil && (isSlot || !c.options.at.IsZero() && c.options.expires != Forever)
+}
+
 // forget deletes the notes of earlier jobs of the ids of a call and its stages (LQ-JOB-26, LQ-JOB-29). If that fails, they stay.
 func (a *App) forget(ctx context.Context, call *Call) {
-	ids := map[string][]string{call.options.queue: {call.options.id}}
+	ids := map[string][]string{call.options.queue: {call.chosenID()}}
 	for _, each := range call.stages {
 		stage, _ := each.(map[string]any)
 		queue, _ := stage["queue"].(string)

@@ -48,7 +48,8 @@ func describe(kind, message string) string {
 type Handle[Out any] struct {
 	// ID is its id, and Queue the name of its queue.
 	ID, Queue string
-	// Added is false if a job of this id was in its queue already, and of a handle of an earlier job.
+	// Added is false if a job of this id was in its queue already, if the result of a job with Unique is kept, if the slot of a job with Throttle
+	// has its job, and of a handle of an earlier job.
 	Added bool
 
 	app *App

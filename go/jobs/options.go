@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -22,6 +23,8 @@ type Option func(*options)
 type options struct {
 	id          string
 	named       bool
+	unique      bool
+	throttle    time.Duration // the length of a slot, 0 for none
 	queue       string
 	priority    int
 	delay       time.Duration
@@ -62,6 +65,17 @@ func (o options) with(given []Option) options {
 
 // ID is the id of the job: while a job with it is in its queue, a second one is not enqueued. Default: a random one.
 func ID(id string) Option { return func(o *options) { o.id, o.named = id, true } }
+
+// Unique makes the id of the function and its arguments, as JSON: while a job with the same ones is in its queue, or its result is kept, a second
+// one is not enqueued. It goes neither with ID nor with Throttle.
+func Unique() Option { return func(o *options) { o.unique = true } }
+
+// Throttle is the length of a slot: of jobs with the same function and arguments, one is enqueued in each slot, by the server's clock. It goes neither
+// with ID nor with Unique.
+func Throttle(d time.Duration) Option { return func(o *options) { o.throttle = d } }
+
+// Repeatable undoes the Unique and the Throttle of a function, for a call with another of them, with an ID, or with neither.
+func Repeatable() Option { return func(o *options) { o.unique, o.throttle = false, 0 } }
 
 // OnQueue is the queue in which the job waits. Default: that of the App.
 func OnQueue(name string) Option { return func(o *options) { o.queue = name } }
@@ -125,6 +139,12 @@ func (o options) check() error {
 	switch {
 	case o.named && o.id == "":
 		return fmt.Errorf("jobs: an id is 1 to 256 bytes of UTF-8; leave ID out for a random one")
+	case o.throttle != 0 && millis(o.throttle) < 1:
+		return fmt.Errorf("jobs: Throttle is 1 ms or more, or 0 for as often as it is enqueued, not %v", o.throttle)
+	case o.unique && o.throttle != 0:
+		return errors.New("jobs: a job is unique or throttled, not both: give one of Unique and Throttle, behind Repeatable if the function has the other")
+	case o.named && o.once():
+		return errors.New("jobs: the id of a job that is unique or throttled is made of its arguments: leave out ID, or give Repeatable with it")
 	case o.retries < Unlimited:
 		return fmt.Errorf("jobs: Retries is 0 or more, or Unlimited, not %d", o.retries)
 	case o.attempt < 1 || o.retries != Unlimited && o.attempt > o.retries+1:

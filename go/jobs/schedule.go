@@ -92,6 +92,9 @@ func (a *App) addSchedule(s *schedule) error {
 	if s.call.options.id != "" || !s.call.options.at.IsZero() {
 		return errors.New("jobs: the jobs of a schedule have neither an id nor a time: both come from their slots")
 	}
+	if s.call.options.once() {
+		return errors.New("jobs: the jobs of a schedule are neither unique nor throttled, as their ids come from their slots: give its call Repeatable")
+	}
 	if !slices.Contains([]Missed{MissedLast, MissedAll, MissedNone}, s.missed) {
 		return fmt.Errorf("jobs: missed slots are handled as MissedLast, MissedAll or MissedNone, not %q", s.missed)
 	}
