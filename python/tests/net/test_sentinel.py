@@ -13,16 +13,18 @@ import pytest
 import redis.asyncio.sentinel
 import redis.sentinel
 from support import servers
+from support.sentinel_set import SentinelSet, Watcher
 
 import leaseq
 import leaseq.aio
 from leaseq import Item
+from leaseq._aio import sentinels as aio_sentinels
+from leaseq._sync import sentinels as sync_sentinels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from support.client_flavours import ClientFlavour
-    from support.sentinel_set import SentinelSet
 
 SAFE = 90.0
 LIMIT_SECS = 0.6
@@ -99,6 +101,37 @@ def test_sentinels_of_a_custom_class_are_refused(flavour: ClientFlavour) -> None
 
     with pytest.raises(leaseq.BadTypeError, match=r"custom class, .*Custom"):
         flavour.queue("q", Custom([("127.0.0.1", 1)]).master_for("mymaster"))
+
+
+@pytest.mark.parametrize("refused", ["add", "wait"])
+def test_behind_readonly_the_sentinels_are_asked_however_fresh_their_last_answer_is(
+    flavour: ClientFlavour,
+    own_server: servers.StartServer,
+    startable_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    refused: str,
+) -> None:
+    """LQ-CLIENT-5: the connection is still open, to a server that has become a replica."""
+    for module in (sync_sentinels, aio_sentinels):
+        monkeypatch.setattr(module, "FRESH_SECS", 3600.0)
+    old, new, service = own_server(), own_server(), SentinelSet.service
+    with (
+        Watcher(startable_name, service, old.port) as watcher,
+        watcher.client() as asked,
+        old.client() as client,
+        leaseq.WorkQueue("q", new.url) as there,
+    ):
+        place = [("127.0.0.1", watcher.port)]
+        queue = flavour.queue("q", of_sentinels(flavour, place, service, limit_secs=SAFE))
+        assert queue.stats().items == 0
+        asked.execute_command("SENTINEL", "REMOVE", service)
+        asked.execute_command("SENTINEL", "MONITOR", service, "127.0.0.1", new.port, 1)
+        client.execute_command("REPLICAOF", "127.0.0.1", new.port)
+        with pytest.raises(leaseq.ServerError, match="read only replica") as raised:
+            queue.add_item(Item(b"")) if refused == "add" else queue.lease(SAFE, timeout=SAFE)
+        assert raised.value.definite
+        assert queue.add_item(Item(b"", id="a"))
+        assert there.inspect("a").state == "ready"
 
 
 @pytest.mark.promise("G26", "G27")
