@@ -34,6 +34,7 @@ FILES = (
     "blocking.py",
     "jobs/app.py",
     "jobs/chain.py",
+    "jobs/store/chain_search.py",
     "jobs/store/client.py",
     "jobs/decorators.py",
     "jobs/function.py",

@@ -146,6 +146,17 @@ def info_of(
     )
 
 
+def envelope_of(snapshot: JobSnapshot) -> Envelope | None:
+    """Return the envelope of a job, with arguments as a serializer wrote them; None if there is none that can be read."""
+    with contextlib.suppress(BadEnvelopeError):
+        copy: bytes = b""
+        if snapshot.outcome.state == "result":
+            copy = bytes(envelope.decoded(snapshot.outcome.content, Result).job)
+        data = snapshot.data or copy or snapshot.state.job
+        return envelope.decoded(data, Envelope) if data else None
+    return None
+
+
 def description_of(job: Envelope) -> str:
     """Return the description of a job, or the call itself."""
     if job.description is not None or not job.function:

@@ -11,7 +11,7 @@ from leaseq.callables import refuse_generators
 from leaseq.durability import Durability
 from leaseq.durations import Duration, seconds_of
 from leaseq.errors import BadArgumentError
-from leaseq.jobs._sync.chain import Chain
+from leaseq.jobs._sync.chain import Chain, ChainHandle
 from leaseq.jobs._sync.decorators import Decorator, Scheduler
 from leaseq.jobs._sync.function import Enqueuer, JobFunction
 from leaseq.jobs._sync.handle import Handle
@@ -22,8 +22,9 @@ from leaseq.jobs.codecs import Codec
 from leaseq.jobs.context import Context
 from leaseq.jobs.cron.schedule import Missed, Schedule
 from leaseq.jobs.cron.trigger import CronTrigger, IntervalTrigger, Trigger, zone
-from leaseq.jobs.definition import checked_name, name_of
+from leaseq.jobs.definition import Definition, checked_name, name_of
 from leaseq.jobs.envelope import VERSION, Envelope
+from leaseq.jobs.errors import ResultNotKept
 from leaseq.jobs.info import JobInfo, Status
 from leaseq.jobs.middleware import M, check
 from leaseq.jobs.options import CallOptions, FunctionOptions
@@ -31,6 +32,7 @@ from leaseq.jobs.program import Program
 from leaseq.jobs.serializer import Format, Serializer
 from leaseq.jobs.settings import Settings
 from leaseq.jobs.signals import R, Signal
+from leaseq.jobs.store._sync import chain_search
 from leaseq.jobs.store._sync.client import ListState
 from leaseq.keys import QueueKeys
 
@@ -199,6 +201,23 @@ class App:
         """
         return Chain(self._clients, listed([first])[0])
 
+    def find_chain(self, chain_id: str, queue: str | None = None) -> ChainHandle[Any]:
+        """Return the handle of a chain that was enqueued before, also by another program, by its `id`.
+
+        Its first job is looked for in `queue`, or without one in the queues that the App knows. Each job that is there names
+        those behind it: if none is, and no result of one is kept, raises ResultNotKept. Takes five round trips, and four more
+        for each queue if the first job is gone with its result.
+        """
+        client = self._clients.sync
+        jobs = chain_search.find(client, chain_id, queue or "")
+        if not jobs:
+            raise ResultNotKept(f"there is no job of a chain {chain_id!r}, and no result of one")
+        known = {job.function: self._settings.functions.get(job.function) for job in jobs}
+        return ChainHandle(
+            self._clients,
+            [Handle(self._clients, job.id, job.queue, _result_of(known[job.function])) for job in jobs],
+        )
+
     def statuses(self, handles: Iterable[Handle[Any]]) -> list[Status]:
         """Return the status of many jobs, in order. Takes two round trips for each queue and 256 jobs.
 
@@ -360,3 +379,8 @@ class App:
 
     def __repr__(self) -> str:
         return f"<App of group {self.group!r}, {len(self.functions)} functions>"
+
+
+def _result_of(function: Definition | None) -> Callable[[Any], Any] | None:
+    """Return what converts the result of a function to its annotation; None if the App has no such function."""
+    return None if function is None else function.signature.result

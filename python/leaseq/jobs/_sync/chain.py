@@ -105,6 +105,11 @@ class ChainHandle(Generic[T]):
         return AsyncChainHandle(self._clients, [stage.aio for stage in self.stages])
 
     @property
+    def id(self) -> str:
+        """The id of the chain, which is that of its first job. `App.find_chain` finds the chain again by it."""
+        return self.stages[0].id
+
+    @property
     def last(self) -> Handle[T]:
         """The last job. Its result is that of the chain."""
         return self.stages[-1]
@@ -144,7 +149,7 @@ class ChainHandle(Generic[T]):
         return cancelled
 
     def __repr__(self) -> str:
-        return f"<ChainHandle of {len(self.stages)} jobs, {self.stages[0].id!r}>"
+        return f"<ChainHandle of {len(self.stages)} jobs, {self.id!r}>"
 
 
 def _left(over: float | None) -> float | None:
