@@ -59,6 +59,10 @@ $(STAMP): pyproject.toml conformance-tests/pyproject.toml
 demo: setup ## the queue at work, live in the terminal, on a server of its own; ARGS=--help tells of more
 	PYTHONPATH=examples $(BIN)/python -m leaseq_demo $(ARGS)
 
+.PHONY: example-fastapi
+example-fastapi: setup ## a FastAPI application with its worker and a server, until Ctrl-C; ARGS=--check does its main job and ends
+	PYTHONPATH=examples $(BIN)/python -m fastapi_app $(ARGS)
+
 # -- tests: three commands. Steps joined by + run side by side, two at a time: the longest is first.
 
 TEST_STEPS := conformance-python+lint+typescript+vectors pytest

@@ -1,0 +1,1 @@
+"""The start and the end of an example: its server, its programs, its command."""
