@@ -63,6 +63,10 @@ demo: setup ## the queue at work, live in the terminal, on a server of its own; 
 example-fastapi: setup ## a FastAPI application with its worker and a server, until Ctrl-C; ARGS=--check does its main job and ends
 	PYTHONPATH=examples $(BIN)/python -m fastapi_app $(ARGS)
 
+.PHONY: example-django
+example-django: setup ## the same in Django, with an outbox
+	PYTHONPATH=examples $(BIN)/python -m django_app $(ARGS)
+
 # -- tests: three commands. Steps joined by + run side by side, two at a time: the longest is first.
 
 TEST_STEPS := conformance-python+lint+typescript+vectors pytest

@@ -1,4 +1,4 @@
-"""The web application that `make example-fastapi` starts."""
+"""The web applications that `make example-fastapi` and `make example-django` start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,16 @@ def test_fastapi_builds_a_report_and_shows_its_progress() -> None:
     assert any(re.search(r"'progress': \[\d.0, 6.0\]", line) for line in out)
 
 
-@pytest.mark.parametrize(("example", "path", "programs"), [("fastapi", "openapi.json", 5)])
+def test_django_writes_the_invoices_of_committed_orders_only() -> None:
+    assert output("django", "--check --port=0") == [
+        "POST /orders for 700 euros: 202 {'number': 1}",
+        "GET /orders/1: {'customer': 'Ada', 'job': 'succeeded', 'invoice': 'Invoice 1: Ada owes 700 euros'}",
+        "POST /orders for 400 euros: 402 {'error': 'Ada would owe 1100 euros'}",
+        "GET /orders: 200 {'orders': 1}",
+    ]
+
+
+@pytest.mark.parametrize(("example", "path", "programs"), [("fastapi", "openapi.json", 5), ("django", "orders", 7)])
 def test_ctrl_c_stops_every_process_and_leaves_no_file(example: str, path: str, programs: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="lq-"))  # short: a socket lies in it
     with start(example, "--port=0", folder) as process:

@@ -1,0 +1,1 @@
+"""Orders in Django whose invoices workers write. `make example-django` starts it."""
