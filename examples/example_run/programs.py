@@ -70,11 +70,15 @@ def temporary_server() -> Iterator[Path]:
         yield Path(folder)
 
 
+class Stopped(SystemExit):
+    """Raised in this program by Ctrl-C, SIGTERM and SIGHUP. The exit code is that of a shell: 128 and the signal's number."""
+
+
 def stop_on_signals() -> None:
     """Make SIGTERM and SIGHUP stop this program as tidily as Ctrl-C does."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+        signal.signal(number, _stop)
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _stop(number: int, _frame: FrameType | None) -> None:
+    raise Stopped(128 + number)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from example_run.programs import Programs, stop_on_signals, temporary_server
+from example_run.programs import Programs, Stopped, stop_on_signals, temporary_server
 
 ANSWER_SECONDS: Final = 60
 
@@ -22,17 +22,15 @@ def run(name: str, start: Start, check: Callable[[str], None]) -> None:
     """Start a server, the web server and the workers; serve until Ctrl-C, or only for `check`, which takes the URL."""
     options = _options(name)
     stop_on_signals()
-    with contextlib.suppress(KeyboardInterrupt), _listening(options.port) as listener:
+    with _listening(options.port) as listener, temporary_server() as folder, Programs() as programs:
+        os.environ["EXAMPLE_FOLDER"] = str(folder)
+        start(programs, listener.fileno())
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        with temporary_server() as folder, Programs() as programs:
-            os.environ["EXAMPLE_FOLDER"] = str(folder)
-            start(programs, listener.fileno())
-            if options.check:
-                check(url)
-                return
-            print(f"{name} is at {url} until Ctrl-C", flush=True)
-            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
-            raise SystemExit(f"{name}: a program has ended, see above")
+        if options.check:
+            check(url)
+            return
+        print(f"{name} is at {url} until Ctrl-C", flush=True)
+        _wait(name)
     print(f"{name} is stopped")
 
 
@@ -44,6 +42,13 @@ def call(method: str, url: str, body: object = None) -> tuple[int, Any]:
         connection.request(method, target, json.dumps(body), {"Content-Type": "application/json"})
         answer = connection.getresponse()
         return answer.status, json.load(answer)
+
+
+def _wait(name: str) -> None:
+    """Wait for Ctrl-C. Raises SystemExit if a program ends before."""
+    with contextlib.suppress(Stopped):
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        raise SystemExit(f"{name}: a program has ended, see above")
 
 
 def _options(name: str) -> argparse.Namespace:
