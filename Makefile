@@ -55,6 +55,14 @@ $(STAMP): pyproject.toml conformance-tests/pyproject.toml
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[all,dev]' -e ./conformance-tests $(OLDEST_LIBRARIES)
 	touch $@
 
+# Each page "From ..." has an example, in an environment with that library: arq does not take the redis-py of .venv.
+EXAMPLE_ENVIRONMENTS := $(patsubst %,.venvs/from_%/.installed,arq)
+
+.venvs/from_%/.installed: pyproject.toml benchmarks/peers/requirements/%.txt
+	[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[cli,embedded,jobs]' -r benchmarks/peers/requirements/$*.txt
+	touch $@
+
 .PHONY: demo
 demo: setup ## the queue at work, live in the terminal, on a server of its own; ARGS=--help tells of more
 	PYTHONPATH=examples $(BIN)/python -m leaseq_demo $(ARGS)
@@ -66,6 +74,10 @@ example-fastapi: setup ## a FastAPI application with its worker and a server, un
 .PHONY: example-django
 example-django: setup ## the same in Django, with an outbox
 	PYTHONPATH=examples $(BIN)/python -m django_app $(ARGS)
+
+.PHONY: example-arq
+example-arq: .venvs/from_arq/.installed ## a shop on arq, then the same shop on leaseq
+	PYTHONPATH=examples $(<D)/bin/python -m from_arq $(ARGS)
 
 # -- tests: three commands. Steps joined by + run side by side, two at a time: the longest is first.
 
@@ -101,7 +113,7 @@ pytest: setup ## quick tests of the Python client, worker, jobs and command line
 	$(PYTEST) --tier=quick
 
 .PHONY: pytest-slow
-pytest-slow: servers typescript-build go-build rust-build postgres ## tests that take longer, on one server
+pytest-slow: servers typescript-build go-build rust-build postgres $(EXAMPLE_ENVIRONMENTS) ## tests that take longer, on one server
 	$(PYTEST) --tier=slow
 
 .PHONY: pytest-servers

@@ -1,0 +1,1 @@
+"""A shop on arq, and the same shop on leaseq. `make example-arq` runs both."""
