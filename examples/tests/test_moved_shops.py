@@ -1,4 +1,4 @@
-"""The shops that `make example-arq` runs on that library, and then on leaseq."""
+"""The shops that `make example-arq` and `example-rq` run on that library, and then on leaseq."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANSWERS = """\
   pack: order 7 is packed""".splitlines()
 
 
-@pytest.mark.parametrize("library", ["arq"])
+@pytest.mark.parametrize("library", ["arq", "rq"])
 def test_a_shop_gives_the_same_answers_after_the_move(library: str) -> None:
     assert output(library) == [
         f"from_{library}/before.py",

@@ -1,0 +1,1 @@
+"""A shop on RQ, and the same shop on leaseq. `make example-rq` runs both."""
