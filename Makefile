@@ -56,7 +56,7 @@ $(STAMP): pyproject.toml conformance-tests/pyproject.toml
 	touch $@
 
 # Each page "From ..." has an example, in an environment with that library: arq does not take the redis-py of .venv.
-EXAMPLE_ENVIRONMENTS := $(patsubst %,.venvs/from_%/.installed,arq rq)
+EXAMPLE_ENVIRONMENTS := $(patsubst %,.venvs/from_%/.installed,arq rq celery)
 
 .venvs/from_%/.installed: pyproject.toml benchmarks/peers/requirements/%.txt
 	[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
@@ -82,6 +82,10 @@ example-arq: .venvs/from_arq/.installed ## a shop on arq, then the same shop on 
 .PHONY: example-rq
 example-rq: .venvs/from_rq/.installed ## the same for RQ
 	PYTHONPATH=examples $(<D)/bin/python -m from_rq $(ARGS)
+
+.PHONY: example-celery
+example-celery: .venvs/from_celery/.installed ## the same for Celery
+	PYTHONPATH=examples $(<D)/bin/python -m from_celery $(ARGS)
 
 # -- tests: three commands. Steps joined by + run side by side, two at a time: the longest is first.
 

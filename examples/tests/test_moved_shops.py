@@ -1,4 +1,4 @@
-"""The shops that `make example-arq` and `example-rq` run on that library, and then on leaseq."""
+"""The shops that `make example-arq`, `example-rq` and `example-celery` run on that library, and then on leaseq."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ ANSWERS = """\
   pack: order 7 is packed""".splitlines()
 
 
-@pytest.mark.parametrize("library", ["arq", "rq"])
+@pytest.mark.parametrize("library", ["arq", "rq", "celery"])
 def test_a_shop_gives_the_same_answers_after_the_move(library: str) -> None:
+    # Celery runs a job twice that is enqueued twice with one id, so its shop does not try that
+    expected = [line.removesuffix(" | again False") if library == "celery" else line for line in ANSWERS]
     assert output(library) == [
         f"from_{library}/before.py",
-        *ANSWERS,
+        *expected,
         f"from_{library}/after.py",
-        *ANSWERS,
+        *expected,
         "The answers are the same.",
     ]

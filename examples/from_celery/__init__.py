@@ -1,0 +1,1 @@
+"""A shop on Celery, and the same shop on leaseq. `make example-celery` runs both."""
