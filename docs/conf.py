@@ -47,7 +47,7 @@ copybutton_exclude = ".linenos, .gp, .go"  # what a program prints
 
 NAVIGATION = {
     "docs/index": {
-        "Get started": "quickstart jobs typescript typescript-jobs go rust concepts",
+        "Get started": "quickstart jobs examples typescript typescript-jobs go rust concepts",
         "Guides": "worker delays priorities attempts expiry outcomes handoff limits cancelling headers",
         "How to": "middleware outbox fastapi django fastify forks deployment kubernetes",
         "Operating": "operations durability backups upgrading worker-processes dashboard cleaner doctor transfer embedded",

@@ -33,6 +33,7 @@ RESTART: Final = "docs/test_restarts.py::test_a_restart_keeps_every_item"
 BACKUP: Final = "docs/test_backups.py::test_a_restored_snapshot_"
 PASTED: Final = "docs/test_pasted_lines.py::test_"
 KUBE: Final = "../../deploy/tests/test_"
+EXAMPLES: Final = "../../examples/tests/"
 BLOCKS: Final = {
     "README.md": {
         "make demo": "docs/test_readme.py::test_shell_lines_name_what_there_is",
@@ -69,6 +70,9 @@ BLOCKS: Final = {
     },
     "docs/django.md": {"leaseq worker": f"{PASTED}the_worker_of_django"},
     "docs/doctor.md": {"leaseq doctor": f"{PASTED}the_lines_about_doctor"},
+    "docs/examples.md": {
+        "make example-fastapi": f"{EXAMPLES}test_web_examples.py::test_fastapi_builds_a_report_and_shows_its_progress"
+    },
     "docs/fastapi.md": {"leaseq worker": f"{PASTED}the_programs_of_fastapi"},
     "docs/fastify.md": {"$ node": "docs/test_docs.py::test_programs_of_node_are_those_that_are_run"},
     "docs/forks.md": {"leaseq worker": f"{PASTED}the_programs_of_gunicorn"},

@@ -114,7 +114,7 @@ def check_shell(block: Block) -> None:
     assert lines, str(block)
     for line in lines:
         match line:
-            case ["make", target]:
+            case ["make", target, *_]:
                 subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
             case ["pip", "install", package] if package.startswith(".["):
                 with (ROOT / "pyproject.toml").open("rb") as file:
