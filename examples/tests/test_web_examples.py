@@ -34,7 +34,9 @@ def test_django_writes_the_invoices_of_committed_orders_only() -> None:
     ]
 
 
-@pytest.mark.parametrize(("example", "path", "programs"), [("fastapi", "openapi.json", 5), ("django", "orders", 7)])
+@pytest.mark.parametrize(
+    ("example", "path", "programs"), [("fastapi", "openapi.json", 5), ("django", "orders", 7)]
+)
 def test_ctrl_c_stops_every_process_and_leaves_no_file(example: str, path: str, programs: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="lq-"))  # short: a socket lies in it
     with start(example, "--port=0", folder) as process:
