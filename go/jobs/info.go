@@ -47,6 +47,8 @@ type Info struct {
 	Result any
 	// Progress is what the job reported, nil if it did not.
 	Progress *Progress
+	// Report is the JSON that the job reported in place of numbers, nil if it did not.
+	Report json.RawMessage
 }
 
 // note is one of those beside a job.
@@ -56,9 +58,11 @@ type note struct {
 	Started int64        `json:"started"`
 	Done    *json.Number `json:"done"`
 	Total   *json.Number `json:"total"`
-	At      int64        `json:"cancelled"`
-	Job     []byte       `json:"job"`
-	Version *int         `json:"v"`
+	// Progress is any value.
+	Progress json.RawMessage `json:"progress"`
+	At       int64           `json:"cancelled"`
+	Job      []byte          `json:"job"`
+	Version  *int            `json:"v"`
 }
 
 // notes are those of a running job, and of a cancelled one; nil if there is none that can be read.
@@ -138,7 +142,7 @@ func infoOf(outcome leaseq.Outcome, item leaseq.ItemInfo, data []byte, running, 
 		}
 	}
 	if token, isNumber := integer(tokenOf(running)); item.State == leaseq.StateLeased && isNumber && token == item.Token {
-		info.Worker, info.Started = running.Worker, timeOf(running.Started)
+		info.Worker, info.Started, info.Report = running.Worker, timeOf(running.Started), running.Progress
 		if running.Done != nil {
 			info.Progress = &Progress{HasTotal: running.Total != nil}
 			info.Progress.Done, _ = running.Done.Float64()

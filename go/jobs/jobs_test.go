@@ -112,6 +112,43 @@ func TestFailureAndCancel(t *testing.T) {
 	}
 }
 
+// TestReport shows any value of JSON, in place of numbers, while the job runs.
+func TestReport(t *testing.T) {
+	app := appOf(t)
+	end := make(chan struct{})
+	wait := jobs.Define(app, "wait", func(ctx context.Context, _ string) (jobs.None, error) {
+		jobs.ReportProgress(ctx, 1, 2)
+		if err := jobs.Report(ctx, order{Book: "Ulysses", Count: 2}); err != nil {
+			t.Error(err)
+		}
+		for _, wrong := range []any{strings.Repeat("x", 4095), make(chan int)} {
+			if jobs.Report(ctx, wrong) == nil {
+				t.Errorf("%T was reported", wrong)
+			}
+		}
+		<-end
+		return jobs.None{}, nil
+	})
+	handle, err := wait.Enqueue(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	work(t, app)
+	var info jobs.Info
+	for info.Report == nil {
+		if info, err = handle.Info(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info.Progress != nil || string(info.Report) != `{"book":"Ulysses","count":2}` {
+		t.Error(info.Progress, string(info.Report))
+	}
+	close(end)
+	if _, err := handle.Result(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestValuesThatAFormatCannotHold(t *testing.T) {
 	app := appOf(t)
 	for _, value := range []any{math.NaN(), "\xff", []any{map[string]any{"x": "\xff"}}, make(chan int)} {

@@ -46,9 +46,19 @@ func (w *noteWriter) report(done, total float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note["done"] = done
+	delete(w.note, "progress")
 	if delete(w.note, "total"); total != 0 {
 		w.note["total"] = total
 	}
+	w.changed = true
+}
+
+func (w *noteWriter) reportValue(value json.RawMessage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.note, "done")
+	delete(w.note, "total")
+	w.note["progress"] = value
 	w.changed = true
 }
 

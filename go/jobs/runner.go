@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -99,6 +100,24 @@ func ReportProgress(ctx context.Context, done, total float64) {
 	if found, ok := ctx.Value(runningKey{}).(*running); ok {
 		found.notes.report(done, total)
 	}
+}
+
+// maxReport is the bytes of a report as JSON.
+const maxReport = 4096
+
+// Report tells clients that look at the job any value, as JSON of up to 4096 bytes, in place of [ReportProgress]. See Info.Report.
+func Report(ctx context.Context, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("jobs: a report is a value of JSON: %w", err)
+	}
+	if len(text) > maxReport {
+		return fmt.Errorf("jobs: a report has at most %d bytes as JSON, not %d: store it elsewhere, and report where", maxReport, len(text))
+	}
+	if found, ok := ctx.Value(runningKey{}).(*running); ok {
+		found.notes.reportValue(text)
+	}
+	return nil
 }
 
 // call runs the function within its time limit. One that returns past the limit has returned; if it fails then, or does not end soon, the attempt

@@ -6,10 +6,11 @@ mod common;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::Server;
+use common::{Server, eventually};
 use leaseq::jobs::{App, Call, Context, Format, JobEnd, JobStatus, Missed};
 use leaseq::{AddOptions, HandlerError, Hooks, LeasedItem, NewItem, Wait};
 use serde::Deserialize;
+use serde_json::json;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -111,6 +112,37 @@ async fn a_job_is_cancelled_once_and_wakes_those_that_wait_for_it() {
     assert!(!job.cancel().await.unwrap());
     assert_eq!(job.info().await.unwrap().status, JobStatus::Cancelled);
     assert_eq!(waiting.await.unwrap().unwrap(), JobEnd::Cancelled);
+}
+
+#[tokio::test]
+async fn a_job_reports_any_value_in_place_of_numbers() {
+    let server = Server::start();
+    let client = server.client();
+    let (end, ended) = tokio::sync::watch::channel(false);
+    let app = App::new(&client, "shop", "parcels").function("wait", move |context: Context, (): ()| {
+        let mut ended = ended.clone();
+        async move {
+            context.progress(1.0, Some(2.0));
+            context.report(json!({"step": "upload", "files": [1]})).unwrap();
+            assert!(context.report("x".repeat(4095)).is_err());
+            ended.wait_for(|over| *over).await.unwrap();
+            Ok(1)
+        }
+    });
+    let worker = app.worker(client.worker([app.queue().unwrap()])).unwrap();
+    let running = tokio::spawn({
+        let worker = worker.clone();
+        async move { worker.run().await }
+    });
+    let enqueued = app.enqueue(Call::new("wait").options(kept())).await.unwrap();
+    let job = app.job(enqueued.id).unwrap();
+    eventually("it is reported", async || !job.info().await.unwrap().report.is_null()).await;
+    let info = job.info().await.unwrap();
+    assert_eq!((info.progress, info.report), (None, json!({"step": "upload", "files": [1]})));
+    end.send(true).unwrap();
+    assert_eq!(job.end::<u64>(Wait::For(MINUTE)).await.unwrap(), JobEnd::Returned(1));
+    worker.stop();
+    running.await.unwrap().unwrap();
 }
 
 #[tokio::test]

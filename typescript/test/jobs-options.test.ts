@@ -89,12 +89,12 @@ describe("a function", { concurrency: false }, () => {
   test("gets all that is known of its job", async () => {
     const tokens: number[] = [];
     const seen = jobs.app.define("seen", (_: undefined, context) => {
-      const { signal, stopping, progress, headers, ...rest } = context;
+      const { signal, stopping, progress, report, headers, ...rest } = context;
       return {
         ...rest,
         aborted: [signal.aborted, stopping.aborted],
         headers: headers.size,
-        progress: typeof progress,
+        progress: [typeof progress, typeof report],
       };
     });
     const worker = jobs.work(jobs.app, {
@@ -114,7 +114,7 @@ describe("a function", { concurrency: false }, () => {
       worker: worker.id,
       aborted: [false, false],
       headers: 0,
-      progress: "function",
+      progress: ["function", "function"],
     });
   });
 

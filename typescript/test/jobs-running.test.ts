@@ -295,6 +295,25 @@ describe("cancelling a job", { concurrency: false }, () => {
 });
 
 describe("a running job", { concurrency: false }, () => {
+  test("reports any value of JSON in place of numbers", async () => {
+    const wait = jobs.app.define("wait", async (_: undefined, { progress, report, signal }) => {
+      progress(1, 4);
+      const value = { step: "upload", files: [1] };
+      report(value);
+      value.step = "changed later";
+      for (const wrong of [undefined, "x".repeat(4095)]) assert.throws(() => report(wrong), BadArgumentError);
+      await Promise.race([aborted(signal), until(async () => (await jobs.raw.exists("end")) === 1)]);
+    });
+    jobs.work(jobs.app);
+    const handle = await wait.enqueue();
+    await until(async () => (await handle.info()).report !== undefined);
+    const info = await handle.info();
+    assert.deepEqual([info.progress, info.report], [undefined, { step: "upload", files: [1] }]);
+    await jobs.raw.set("end", 1);
+    await handle.result();
+    assert.equal((await handle.info()).report, undefined);
+  });
+
   test("reports its worker, its start and its progress", async () => {
     const wait = jobs.app.define("wait", async (_: undefined, { progress, signal }) => {
       progress(1, 4);

@@ -2,11 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Final
 
-from leaseq.errors import BadTypeError
+import msgspec
 
-Report = Callable[[float, float | None], None]
-"""Takes how much is done, and of how much."""
+from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.jobs.serializer import CODECS
+
+Report = Callable[[Any, float | None], None]
+"""Takes how much is done, and of how much; or any plain value, and None."""
+
+MAX_REPORT_BYTES: Final = 4096
+"""Bytes of a report of progress as JSON."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,14 +43,40 @@ class Context:
     worker: str
     _report: Report = field(repr=False)
 
-    def progress(self, done: float, total: float | None = None) -> None:
+    def progress(self, done: Any, total: float | None = None) -> None:
         """Report that `done` of `total` is done, in any unit; `Handle.info` shows it within a second.
 
-        `total` is None if it is not known. Raises BadTypeError if a value is not a number.
+        `total` is None if it is not known. Without it, `done` can be any value of JSON, such as `{"step": "upload", "files": 3}`,
+        of up to 4096 bytes. Raises BadTypeError if it is not JSON, or not a number beside a total, BadArgumentError if it is
+        too long.
         """
-        for value in (done,) if total is None else (done, total):
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise BadTypeError(
-                    f"progress takes numbers, how much is done and of how much; not {type(value).__name__}"
-                )
-        self._report(done, total)
+        if is_number(done) and (total is None or is_number(total)):
+            self._report(done, total)
+        elif total is None:
+            self._report(_copied(done), None)
+        else:
+            wrong = done if is_number(total) else total
+            raise BadTypeError(
+                f"progress takes numbers, how much is done and of how much, or one value of JSON; not {type(wrong).__name__}"
+            )
+
+
+def is_number(value: object) -> bool:
+    """Return whether a report is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _copied(value: Any) -> Any:
+    """Return a report as it is read: what the function changes later does not change it. Raises BadTypeError, BadArgumentError."""
+    codec = CODECS["json"]
+    try:
+        encoded = codec.encode(value)
+        copy = codec.decode(encoded)
+    except (TypeError, ValueError, NotImplementedError, RecursionError, msgspec.DecodeError) as error:
+        raise BadTypeError(f"progress takes numbers, or one value of JSON: {error}") from error
+    if len(encoded) > MAX_REPORT_BYTES:
+        raise BadArgumentError(
+            f"a report of progress has at most {MAX_REPORT_BYTES} bytes as JSON, not {len(encoded)}: report less, or store it"
+            " elsewhere and report where"
+        )
+    return copy

@@ -66,7 +66,8 @@ class JobInfo:
         traceback: the traceback of the last failure.
         result: what the function returned, converted to its annotation if the App has the function; None before, and if
             none is kept.
-        progress: the last report of `Context.progress` while the job runs: `(done, total)`, where total can be None.
+        progress: the last report of `Context.progress` while the job runs: `(done, total)`, where total can be None, or the
+            value of JSON that it reported.
     """
 
     id: str
@@ -87,7 +88,15 @@ class JobInfo:
     error: str
     traceback: str
     result: Any
-    progress: tuple[float, float | None] | None
+    progress: Any
+
+    @property
+    def progress_text(self) -> str:
+        """The progress for people: "3 of 10", or the value as JSON; "" without one."""
+        if isinstance(self.progress, tuple):
+            done, total = self.progress
+            return f"{done:g}" if total is None else f"{done:g} of {total:g}"
+        return "" if self.progress is None else msgspec.json.encode(self.progress).decode()
 
 
 def status_of(outcome: Outcome, state: JobState) -> Status:
@@ -142,8 +151,12 @@ def info_of(
         error=_error(failed),
         traceback=failed.traceback,
         result=_returned(result, function),
-        progress=(state.done, state.total) if runs and state.done is not None else None,
+        progress=_progress(state) if runs else None,
     )
+
+
+def _progress(state: JobState) -> Any:
+    return state.progress if state.done is None else (state.done, state.total)
 
 
 def envelope_of(snapshot: JobSnapshot) -> Envelope | None:

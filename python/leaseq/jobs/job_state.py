@@ -1,7 +1,7 @@
 """The state of a job beside its item: who runs it and how far it is, or that it was cancelled (LQ-JOB-10)."""
 
 import struct
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -25,6 +25,7 @@ class JobState(msgspec.Struct, omit_defaults=True, kw_only=True):
     started: int = 0
     done: float | None = None
     total: float | None = None
+    progress: Any = None
     cancelled: int | None = None
     job: bytes = b""
 

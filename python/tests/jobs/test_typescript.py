@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import subprocess
+import threading
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -206,14 +207,20 @@ def test_each_reads_progress_of_the_other_and_cancels_what_it_runs(
         running.result(TIMEOUT_SECS)
     assert peer("info", id=running.id, queue="node")["status"] == "cancelled"
 
+    seen = threading.Event()
+
     @flavour.app.job(name="py.wait")
     def wait(ctx: Context) -> None:
         ctx.progress(2, 3)
+        until(seen.is_set)
+        ctx.progress({"step": ["upload"]})
         until(lambda: flavour.app.handle(ctx.id, queue="default").status() == "cancelled")
 
     with flavour.working():
         job_id = peer.enqueue("py.wait")
         until(lambda: peer("info", id=job_id, queue="default").get("progress") == {"done": 2, "total": 3})
+        seen.set()
+        until(lambda: peer("info", id=job_id, queue="default").get("report") == {"step": ["upload"]})
         assert peer("cancel", id=job_id, queue="default")
         with pytest.raises(PeerError, match="JobCancelled"):
             peer.result()

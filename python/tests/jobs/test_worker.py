@@ -17,7 +17,7 @@ from support.job_app import TIMEOUT_SECS, Hours, JobAppFlavour, until
 from support.redis_probe import count_blocked
 
 import leaseq
-from leaseq.errors import BadTypeError
+from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs import (
     App,
     Backoff,
@@ -34,6 +34,7 @@ from leaseq.worker.registry import live_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import redis
 
@@ -568,9 +569,11 @@ def test_a_running_job_tells_who_runs_it_and_how_far_it_is(
 
     @flavour.app.job(name="f")
     def f(ctx: Context) -> None:
-        for wrong in ("half", None, True):
+        for wrong in (("half", 2), (1, "two"), (True, 2), (object(), None)):
             with pytest.raises(BadTypeError, match="progress takes numbers"):
-                ctx.progress(wrong)  # type: ignore[arg-type]
+                ctx.progress(*wrong)  # type: ignore[arg-type]
+        with pytest.raises(BadArgumentError, match="at most 4096 bytes as JSON, not 5002"):
+            ctx.progress("x" * 5000)
         ctx.progress(3, 10)
         begun.set()
         end.wait(TIMEOUT_SECS)
@@ -595,6 +598,33 @@ def test_a_running_job_tells_who_runs_it_and_how_far_it_is(
         end.set()
         until(lambda: not redis_client.exists(key))
     assert handle.info().worker == info.worker
+
+
+@pytest.mark.parametrize("fork", [False, True], ids=["thread", "process"])
+def test_a_job_reports_any_value_of_json(flavour: JobAppFlavour, tmp_path: Path, *, fork: bool) -> None:
+    steps: list[Any] = [{"step": "upload", "files": [1, 2.5]}, "half", True, [1], (7, 8), 7, None]
+
+    @flavour.app.job(name="f", fork=fork)
+    def f(ctx: Context) -> None:
+        for number, step in enumerate(steps):
+            if step == steps[-2]:
+                ctx.progress(step, 8)
+            else:
+                ctx.progress(step)
+                if isinstance(step, dict):
+                    step["step"] = "changed later"
+            until(lambda number=number: (tmp_path / str(number)).exists())  # type: ignore[misc]
+
+    handle = f.enqueue()
+    shown: list[str] = []
+    with flavour.working():
+        for number, value in enumerate([steps[0], "half", True, [1], [7, 8], (7, 8), None]):
+            wanted = {"step": "upload", "files": [1, 2.5]} if number == 0 else value
+            until(lambda wanted=wanted: handle.info().progress == wanted)  # type: ignore[misc]
+            shown.append(handle.info().progress_text)
+            (tmp_path / str(number)).touch()
+        assert handle.result(TIMEOUT_SECS) is None
+    assert shown == ['{"step":"upload","files":[1,2.5]}', '"half"', "true", "[1]", "[7,8]", "7 of 8", ""]
 
 
 def test_the_trace_of_a_cancellation_outlives_the_notes_of_the_worker(

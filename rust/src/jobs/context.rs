@@ -4,16 +4,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use redis::Cmd;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::error::{Error, Result};
 use crate::item_run::Task;
 use crate::jobs::failure::unix_ms;
 
 /// How often a note is written at most. A job that is over by then has none.
 const NOTE_INTERVAL: Duration = Duration::from_millis(250);
 const NOTE_LIFE: Duration = Duration::from_secs(600);
+const MAX_REPORT_BYTES: usize = 4096;
 
 /// What a function knows of its job.
 #[derive(Clone, Debug)]
@@ -26,7 +29,7 @@ pub struct Context {
 
 #[derive(Debug, Default)]
 struct Progress {
-    told: Option<(f64, Option<f64>)>,
+    told: Map<String, Value>,
     changed: bool,
 }
 
@@ -47,8 +50,26 @@ impl Context {
 
     /// Tells clients that look at the job how much is done, and of how much.
     pub fn progress(&self, done: f64, total: Option<f64>) {
+        let parts = [("done", Some(done)), ("total", total)];
+        self.tell(parts.into_iter().filter_map(|(name, value)| Some((name.into(), number(value?)))).collect());
+    }
+
+    /// Tells them any value in place of numbers, as JSON of up to 4096 bytes. See `JobInfo::report`.
+    pub fn report(&self, value: impl Serialize) -> Result<()> {
+        let value = serde_json::to_value(value).map_err(|why| Error::refused(format!("a report is a value of JSON: {why}")))?;
+        let bytes = value.to_string().len();
+        if bytes > MAX_REPORT_BYTES {
+            return Err(Error::refused(format!(
+                "a report has at most {MAX_REPORT_BYTES} bytes as JSON, not {bytes}: store it elsewhere, and report where"
+            )));
+        }
+        self.tell([("progress".into(), value)].into_iter().collect());
+        Ok(())
+    }
+
+    fn tell(&self, told: Map<String, Value>) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        progress.told = Some((done, total));
+        progress.told = told;
         progress.changed = true;
     }
 
@@ -71,11 +92,8 @@ impl Context {
             let mut text = json!({"v": 1, "token": self.task.token(), "worker": worker, "started": unix_ms(started)});
             let changed = {
                 let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some((done, total)) = progress.told {
-                    text["done"] = number(done);
-                    if let Some(total) = total {
-                        text["total"] = number(total);
-                    }
+                for (name, value) in &progress.told {
+                    text[name] = value.clone();
                 }
                 std::mem::take(&mut progress.changed)
             };
@@ -91,7 +109,7 @@ impl Context {
 }
 
 /// A whole number as one.
-fn number(given: f64) -> serde_json::Value {
+fn number(given: f64) -> Value {
     if given.fract() == 0.0 && given.abs() < 9e15 { json!(given as i64) } else { json!(given) }
 }
 

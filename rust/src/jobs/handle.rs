@@ -84,6 +84,8 @@ pub struct JobInfo {
     pub error: String,
     /// How much of it is done and, if that is known, of how much.
     pub progress: Option<(f64, Option<f64>)>,
+    /// The value that it reported in place of numbers; null without one.
+    pub report: Value,
     /// The id of the worker that runs it, or ran it last; empty before.
     pub worker: String,
 }
@@ -95,7 +97,8 @@ impl Job {
         let item = first(self.queue.inspect(&[&self.id]).await?)?;
         let (running, cancelled) = self.notes().await?;
         let status = JobStatus::of(&outcome, cancelled.is_some());
-        let mut info = JobInfo { status, result: Value::Null, error: String::new(), progress: None, worker: String::new() };
+        let mut info =
+            JobInfo { status, result: Value::Null, error: String::new(), progress: None, report: Value::Null, worker: String::new() };
         if outcome.state == OutcomeState::Result {
             if let JobEnd::Returned(result) = self.end(Wait::No).await? {
                 info.result = result;
@@ -110,6 +113,7 @@ impl Job {
         }
         if let Some(note) = running.filter(|note| item.state == State::Leased && note["token"].as_i64() == Some(item.token)) {
             info.worker = note["worker"].as_str().unwrap_or_default().into();
+            info.report = note["progress"].clone();
             info.progress = note["done"].as_f64().map(|done| (done, note["total"].as_f64()));
         }
         Ok(info)

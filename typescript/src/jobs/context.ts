@@ -20,4 +20,6 @@ export interface JobContext extends Pick<HandlerContext, "signal" | "stopping"> 
   readonly worker: string;
   /** Reports the progress: how much is done, and of how much. See `JobInfo.progress`. */
   progress(done: number, total?: number): void;
+  /** Reports any value of JSON in its place, up to 4096 bytes. See `JobInfo.report`. Throws BadArgumentError. */
+  report(value: unknown): void;
 }

@@ -59,6 +59,8 @@ export interface JobInfo {
   readonly result: unknown;
   /** The progress that it reported: how much is done, and of how much. */
   readonly progress: { readonly done: number; readonly total: number | undefined } | undefined;
+  /** The value of JSON that it reported in place of numbers, also in another language; undefined without one. */
+  readonly report: unknown;
 }
 
 /** The replies about one job. */
@@ -114,6 +116,7 @@ export function infoOf(id: string, queue: string, { outcome, item, data, notes }
     traceback: failed.traceback,
     result: result && (result.result ?? null),
     progress: running?.done === undefined ? undefined : { done: running.done, total: running.total },
+    report: running?.progress,
   };
 }
 

@@ -1,6 +1,6 @@
 // What a worker does with one job: it reads the job, runs its function, and says how the item ends. app.ts gives it to the worker.
 import type { AddOptions } from "../codecs.generated.js";
-import { TooLargeError } from "../errors.js";
+import { BadArgumentError, TooLargeError } from "../errors.js";
 import {
   CompleteWith,
   type Disposition,
@@ -25,6 +25,9 @@ import { ProgressReporter } from "./progress.js";
 import type { Store } from "./store.js";
 import { withinLimit } from "./time-limit.js";
 import { UnknownFunctions } from "./unknown-functions.js";
+
+/** Bytes of a report as JSON. */
+const MAX_REPORT_BYTES = 4096;
 
 /** A job that is running. */
 interface Running {
@@ -127,8 +130,13 @@ export class JobRunner {
       signal,
       stopping: context.stopping,
       progress: (done, total) => {
-        this.#progress.report(item, done, total);
+        this.#progress.report(item, { done, total });
         context.progress({ done, total });
+      },
+      report: (value) => {
+        const progress = copyOf(value);
+        this.#progress.report(item, { progress });
+        context.progress(progress);
       },
     };
   }
@@ -226,3 +234,14 @@ function usable(delay: number | undefined): number | undefined {
 }
 
 const delayOf = (delay: number): Disposition => (delay > 0 ? { delay } : {});
+
+/** The copy of a report as it is read: what the function changes later does not change it. Throws BadArgumentError. */
+function copyOf(value: unknown): unknown {
+  const text = JSON.stringify(value) as string | undefined;
+  if (text === undefined || Buffer.byteLength(text) > MAX_REPORT_BYTES) {
+    throw new BadArgumentError(
+      `a report is a value of JSON of at most ${MAX_REPORT_BYTES} bytes; store longer ones elsewhere, and report where`,
+    );
+  }
+  return JSON.parse(text);
+}

@@ -12,6 +12,7 @@ export interface RunningNote {
   readonly started: number;
   readonly done?: number | undefined;
   readonly total?: number | undefined;
+  readonly progress?: unknown;
 }
 
 /** A note about a cancelled job. `job`: the data of its item. */
@@ -40,8 +41,8 @@ export function writeCancelled(note: CancelledNote): string {
 export function readRunning(data: Buffer | null): RunningNote | undefined {
   const note = readNote(data);
   if (typeof note?.token !== "number") return undefined;
-  const { token, worker = "", started = 0, done, total } = note as unknown as RunningNote;
-  return { token, worker, started, done, total };
+  const { token, worker = "", started = 0, done, total, progress } = note as unknown as RunningNote;
+  return { token, worker, started, done, total, progress };
 }
 
 /** As `readRunning`. */

@@ -32,11 +32,12 @@ export class ProgressReporter {
     this.#timer ??= setInterval(() => this.#write(), INTERVAL_MS).unref();
   }
 
-  /** A job reports its progress. */
-  report(item: LeasedItem, done: number, total: number | undefined): void {
+  /** A job reports its progress: numbers, or any value. */
+  report(item: LeasedItem, told: Pick<RunningNote, "done" | "total" | "progress">): void {
     const entry = this.#entries.get(item);
     if (!entry) return;
-    entry.note = { ...entry.note, done, total };
+    const { token, worker, started } = entry.note;
+    entry.note = { token, worker, started, ...told };
     entry.writeAt = 0;
   }
 

@@ -60,7 +60,7 @@ class Started(msgspec.Struct, tag="started", frozen=True):
 class Progress(msgspec.Struct, tag="progress", frozen=True):
     """The progress of a job."""
 
-    done: float
+    done: Any
     total: float | None
 
 
@@ -222,7 +222,7 @@ def _for_exit_secs(report: Callable[[], object]) -> Iterator[None]:
 def _ended(end: socket.socket, execution: JobExecution) -> JobResult:
     lease = msgspec.msgpack.decode(_read(end), type=LeasedJob)
 
-    def report(done: float, total: float | None) -> None:
+    def report(done: Any, total: float | None) -> None:
         end.sendall(frame(msgspec.msgpack.encode(Progress(done, total))))
 
     ready = execution.ready(lease, report)

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import time
+from typing import Any
 
 from leaseq._aio.queue import LeasedItem
 from leaseq.errors import LeaseqError
 from leaseq.jobs import job_state
+from leaseq.jobs.context import is_number
 from leaseq.jobs.job_state import JobState
 from leaseq.jobs.store._aio.store import Store
 
@@ -47,11 +49,12 @@ class ProgressReporter:
     def __len__(self) -> int:
         return len(self._states)
 
-    def report(self, item: LeasedItem, done: float, total: float | None) -> None:
-        """Record the progress of a job, if it still runs."""
+    def report(self, item: LeasedItem, done: Any, total: float | None) -> None:
+        """Record the progress of a job, if it still runs: how much is done and of how much, or any value of JSON."""
         noted = self._states.get(item)
         if noted is not None:
-            noted.done, noted.total = done, total
+            number = done if is_number(done) else None
+            noted.done, noted.total, noted.progress = number, total, None if number is not None else done
             self._changed[item] = None
 
     async def run(self) -> None:
