@@ -35,7 +35,7 @@ def remind(order: int) -> str:
     return f"order {order} is due"
 
 
-@app.every(3)
+@app.every(2)
 @app.job
 def count_stock() -> None:
     notes.rpush("stock", "counted")

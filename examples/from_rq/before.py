@@ -38,7 +38,7 @@ def count_stock() -> None:
     notes.rpush("stock", "counted")
 
 
-cron.register(count_stock, "default", interval=3)
+cron.register(count_stock, "default", interval=2)
 
 
 def pack(order: int) -> str:
