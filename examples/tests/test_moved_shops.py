@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
 import pytest
 from support.example_commands import output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.slow
 
@@ -18,11 +24,23 @@ ANSWERS = """\
   pack: order 7 is packed""".splitlines()
 
 
-@pytest.mark.parametrize("library", ["arq", "rq", "celery"])
-def test_a_shop_gives_the_same_answers_after_the_move(library: str) -> None:
+LIBRARIES = ["arq", "rq", "celery"]
+
+
+@pytest.fixture(scope="module")
+def outputs() -> Iterator[dict[str, Future[list[str]]]]:
+    """Run the shops and return the output of each. They run side by side, because they mostly wait."""
+    with ThreadPoolExecutor() as pool:
+        yield {library: pool.submit(output, library) for library in LIBRARIES}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_shop_gives_the_same_answers_after_the_move(
+    library: str, outputs: dict[str, Future[list[str]]]
+) -> None:
     # Celery runs a job twice that is enqueued twice with one id, so its shop does not try that
     expected = [line.removesuffix(" | again False") if library == "celery" else line for line in ANSWERS]
-    assert output(library) == [
+    assert outputs[library].result() == [
         f"from_{library}/before.py",
         *expected,
         f"from_{library}/after.py",
