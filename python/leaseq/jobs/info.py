@@ -1,7 +1,7 @@
 """Facts about a job, from its stored parts. No input or output."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -153,6 +153,15 @@ def info_of(
         result=_returned(result, function),
         progress=_progress(state) if runs else None,
     )
+
+
+def conversion_of(result: Result, functions: Mapping[str, Definition]) -> Callable[[Any], Any] | None:
+    """Return what converts a result to the annotation of its function; None if the program has no such function, or no annotation."""
+    data = bytes(result.job)
+    with contextlib.suppress(BadEnvelopeError):
+        function = functions.get(envelope.decoded(data, Envelope).function) if data and functions else None
+        return None if function is None else function.signature.result
+    return None
 
 
 def _progress(state: JobState) -> Any:

@@ -107,6 +107,13 @@ def test_the_list_of_commands_has_a_line_for_each() -> None:
     assert listed == names
 
 
+def test_the_program_of_a_python_is_its_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "leaseq", "--version"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout.split()[0], done.stderr) == (0, "leaseq", "")
+
+
 def test_version() -> None:
     done = Calls("")("--version")
     assert done.out == f"leaseq {leaseq.__version__}\n"

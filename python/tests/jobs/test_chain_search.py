@@ -99,10 +99,10 @@ def test_a_chain_is_cancelled_by_its_id(programs: Programs) -> None:
     assert programs.first.burst(queues=["default"], max_jobs=1) == 1
     assert programs.other(programs.found(chain), "cancel") is True
     assert programs.first.burst(queues=["default", "other"]) == 0
-    for each in (programs.found(chain), chain):
-        assert programs.first(each, "status") == "cancelled"
+    for program, handle in ((programs.other, programs.found(chain)), (programs.first, chain)):
+        assert program(handle, "status") == "cancelled"
         with pytest.raises(JobCancelled):
-            programs.first(each, "result", timeout=60)
+            program(handle, "result", timeout=60)
 
 
 def test_a_chain_that_failed_is_found(programs: Programs) -> None:

@@ -571,7 +571,7 @@ def test_a_running_job_tells_who_runs_it_and_how_far_it_is(
     def f(ctx: Context) -> None:
         for wrong in (("half", 2), (1, "two"), (True, 2), (object(), None)):
             with pytest.raises(BadTypeError, match="progress takes numbers"):
-                ctx.progress(*wrong)  # type: ignore[arg-type]
+                ctx.progress(*wrong)
         with pytest.raises(BadArgumentError, match="at most 4096 bytes as JSON, not 5002"):
             ctx.progress("x" * 5000)
         ctx.progress(3, 10)

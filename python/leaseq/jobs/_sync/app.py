@@ -137,7 +137,8 @@ class App:
     def handle(self, job_id: str, queue: str | None = None) -> Handle[Any]:
         """Return a handle of a job that was enqueued before, by its id.
 
-        The job is looked for in `queue`, or without one in the queues that the App knows, when you use the handle.
+        The job is looked for in `queue`, or without one in the queues that the App knows, when you use the handle. Its result is
+        converted to the annotation of its function, if the App has that, and the job is not longer than 4096 bytes.
         """
         return Handle(self._clients, job_id, queue or "")
 

@@ -69,8 +69,10 @@ class Handle(Generic[T]):
                 with asking.waiting(queue.group, queue.name):
                     outcome = waits.outcome(self.id, timeout)
         if outcome.state == "result":
-            value: T = envelope.read(outcome.content, Result, client.settings.serializers).result
-            return value if self._convert is None else self._convert(value)
+            found = envelope.read(outcome.content, Result, client.settings.serializers)
+            convert = self._convert or info.conversion_of(found, client.settings.functions)
+            value: T = found.result if convert is None else convert(found.result)
+            return value
         if outcome.state in WAITS and not outcome.keep:
             raise ResultNotKept(f"job {self.id!r} was enqueued without `keep`: no result is kept of it")
         state = client.state_of_absent(self, outcome)
