@@ -8,6 +8,7 @@ mod failure;
 mod format;
 mod function;
 mod handle;
+mod once;
 mod producer;
 mod runner;
 mod schedule;

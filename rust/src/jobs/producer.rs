@@ -1,6 +1,6 @@
 //! Enqueuing jobs.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use redis::Cmd;
@@ -14,7 +14,8 @@ use crate::jobs::app::App;
 use crate::jobs::envelope::VERSION;
 use crate::jobs::failure::unix_ms;
 use crate::jobs::format::{map, to_value};
-use crate::queue::{Queue, Wait};
+use crate::jobs::once::{self, Draft};
+use crate::queue::Queue;
 use crate::verdict::random_number;
 
 /// A call of a function, to be enqueued as a job.
@@ -26,6 +27,8 @@ pub struct Call {
     options: AddOptions,
     timeout: Option<Duration>,
     id: Option<String>,
+    pub(crate) unique: bool,
+    pub(crate) throttle: Option<Duration>,
     queue: Option<String>,
     refused: Option<String>,
 }
@@ -36,7 +39,7 @@ pub struct Call {
 pub struct Enqueued {
     /// Its id.
     pub id: String,
-    /// False if a job of this id was in its queue already.
+    /// False if a job of this id was in its queue already, if the result of a unique job is kept, or if the slot of a throttled job has its job.
     pub added: bool,
 }
 
@@ -50,6 +53,8 @@ impl Call {
             options: AddOptions::new(),
             timeout: None,
             id: None,
+            unique: false,
+            throttle: None,
             queue: None,
             refused: None,
         }
@@ -91,6 +96,20 @@ impl Call {
         self
     }
 
+    /// Makes the id of the function and its arguments, as JSON: while a job with the same ones is in its queue, or its result is kept, a second
+    /// one is not enqueued. It goes neither with `id` nor with `throttle`.
+    pub fn unique(mut self) -> Call {
+        self.unique = true;
+        self
+    }
+
+    /// Enqueues one job with the same function and arguments in each slot of this length, by the server's clock. It goes neither with `id` nor
+    /// with `unique`.
+    pub fn throttle(mut self, length: Duration) -> Call {
+        self.throttle = Some(length);
+        self
+    }
+
     /// The queue of the job. Default: that of the App.
     pub fn on(mut self, queue: impl Into<String>) -> Call {
         self.queue = Some(queue.into());
@@ -107,8 +126,44 @@ impl Call {
         envelope
     }
 
-    fn id_or_new(&self) -> String {
-        self.id.clone().unwrap_or_else(|| format!("{:016x}{:016x}", random_number(), random_number()))
+    /// Refuses what no job can have.
+    fn check(&self) -> Result<()> {
+        if let Some(why) = &self.refused {
+            return Err(Error::refused(why.clone()));
+        }
+        match (self.unique, self.throttle) {
+            (true, Some(_)) => Err(Error::refused("a job is unique or throttled, not both: leave out unique or throttle")),
+            (_, Some(length)) if once::slot_ms(length) == 0 => Err(Error::refused("throttle is 1 ms or longer, not shorter")),
+            _ if self.is_once() && self.id.is_some() => Err(Error::refused(
+                "the id of a job that is unique or throttled is made of its arguments: leave out id, or unique and throttle",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the id is made of the arguments.
+    pub(crate) fn is_once(&self) -> bool {
+        self.unique || self.throttle.is_some()
+    }
+
+    fn has_chosen_id(&self) -> bool {
+        self.id.is_some() || self.is_once()
+    }
+
+    /// The id of the job, if it is enqueued at this time of the server in ms.
+    fn id_at(&self, now: u128) -> Result<String> {
+        let made = match (self.unique, self.throttle) {
+            (true, _) => once::unique_id(&self.function, &self.args, &self.kwargs),
+            (_, Some(length)) => once::slot_id(&self.function, &self.args, &self.kwargs, length, now),
+            _ => Ok(self.id.clone().unwrap_or_else(|| format!("{:016x}{:016x}", random_number(), random_number()))),
+        };
+        made.map_err(|why| {
+            Error::refused(format!(
+                "the id of a job that is unique or throttled is made of its arguments as JSON, which has none for a call of {}: {why}; choose an id \
+                 yourself, with id",
+                self.function
+            ))
+        })
     }
 
     pub(crate) fn queue_or<'a>(&'a self, queue: &'a str) -> &'a str {
@@ -170,15 +225,19 @@ impl App {
     /// Enqueues jobs one after the other, each given what the one before it returned as its first argument. One call of the server completes a
     /// job and enqueues the next, so no crash comes between.
     pub async fn enqueue_chain(&self, first: Call, later: Vec<Call>) -> Result<Enqueued> {
-        if let Some(why) = first.refused.iter().chain(later.iter().filter_map(|each| each.refused.as_ref())).next() {
-            return Err(Error::refused(why.clone()));
+        std::iter::once(&first).chain(&later).try_for_each(Call::check)?;
+        if later.iter().any(Call::is_once) {
+            return Err(Error::refused(
+                "a later job of a chain is neither unique nor throttled, as its first argument is not known yet: the first job of the chain can be",
+            ));
         }
-        let id = first.id_or_new();
+        let queue = self.queue_named(first.queue_or(&self.queue))?;
+        let id = first.id_at(if first.throttle.is_some() { server_ms(&queue).await? } else { 0 })?;
         let stage_ids: Vec<String> = (1..=later.len()).map(|number| derived_id(&id, &number.to_string())).collect();
         let stages = later.iter().zip(&stage_ids).map(|(call, id)| call.stage(Some(id.clone()), &self.queue)).collect();
-        let queue = self.queue_named(first.queue_or(&self.queue))?;
-        let added = queue.add(self.item(&first, id.clone(), stages)?).await?.is_new();
-        if added && first.id.is_some() {
+        let item = self.item(&first, id.clone(), stages)?;
+        let added = once::add(&queue, vec![Draft { call: &first, id: &id, item }]).await?[0];
+        if added && first.has_chosen_id() {
             forget_notes(&queue, &id).await?;
             for (call, id) in later.iter().zip(&stage_ids) {
                 forget_notes(&self.queue_named(call.queue_or(&self.queue))?, id).await?;
@@ -189,20 +248,30 @@ impl App {
 
     /// Enqueues jobs, in one call of the server for each queue and 256 of them. Returns what became of each, in their order.
     pub async fn enqueue_all(&self, calls: &[Call]) -> Result<Vec<Enqueued>> {
-        if let Some(why) = calls.iter().find_map(|call| call.refused.as_ref()) {
-            return Err(Error::refused(why.clone()));
+        calls.iter().try_for_each(Call::check)?;
+        let mut times = BTreeMap::new();
+        for call in calls.iter().filter(|call| call.throttle.is_some()) {
+            let name = call.queue_or(&self.queue);
+            if !times.contains_key(name) {
+                times.insert(name, server_ms(&self.queue_named(name)?).await?);
+            }
         }
-        let mut enqueued: Vec<Enqueued> = calls.iter().map(|call| Enqueued { id: call.id_or_new(), added: false }).collect();
-        let items = calls.iter().zip(&enqueued).map(|(call, job)| self.item(call, job.id.clone(), Vec::new()));
+        let time_of = |call: &Call| times.get(call.queue_or(&self.queue)).copied().unwrap_or_default();
+        let ids = calls.iter().map(|call| call.id_at(time_of(call))).collect::<Result<Vec<String>>>()?;
+        let items = calls.iter().zip(&ids).map(|(call, id)| self.item(call, id.clone(), Vec::new()));
         let items = items.collect::<Result<Vec<NewItem>>>()?;
-        let names: BTreeSet<&str> = calls.iter().map(|call| call.queue_or(&self.queue)).collect();
-        for name in names {
+        let mut drafts: BTreeMap<&str, (Vec<usize>, Vec<Draft<'_>>)> = BTreeMap::new();
+        for (at, ((call, id), item)) in calls.iter().zip(&ids).zip(items).enumerate() {
+            let (places, of_queue) = drafts.entry(call.queue_or(&self.queue)).or_default();
+            places.push(at);
+            of_queue.push(Draft { call, id, item });
+        }
+        let mut enqueued: Vec<Enqueued> = ids.iter().map(|id| Enqueued { id: id.clone(), added: false }).collect();
+        for (name, (places, of_queue)) in drafts {
             let queue = self.queue_named(name)?;
-            let places: Vec<usize> = (0..calls.len()).filter(|at| calls[*at].queue_or(&self.queue) == name).collect();
-            let of_queue: Vec<NewItem> = places.iter().map(|at| items[*at].clone()).collect();
-            for (at, added) in places.into_iter().zip(queue.add_all(&of_queue, Wait::No).await?) {
-                enqueued[at].added = added.is_new();
-                if added.is_new() && calls[at].id.is_some() {
+            for (at, added) in places.into_iter().zip(once::add(&queue, of_queue).await?) {
+                enqueued[at].added = added;
+                if added && calls[at].has_chosen_id() {
                     forget_notes(&queue, &enqueued[at].id).await?;
                 }
             }
@@ -215,6 +284,12 @@ impl App {
         let data = self.format.write(&envelope).map_err(Error::refused)?;
         Ok(NewItem::new(id, data).with(call.add_options()))
     }
+}
+
+/// The server's time.
+async fn server_ms(queue: &Queue) -> Result<u128> {
+    let now = queue.stats().await?.get("now").copied().unwrap_or_default();
+    Ok(u128::from(now.unsigned_abs()) / 1000)
 }
 
 /// Deletes what is left of an earlier job of an id (LQ-JOB-26).

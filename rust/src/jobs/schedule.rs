@@ -80,6 +80,11 @@ impl App {
         if !(1..=200).contains(&name.len()) || self.schedules.iter().any(|each| each.name == name) {
             return Err(Error::refused("the name of a schedule is 1 to 200 bytes long, and no other has it"));
         }
+        if call.is_once() {
+            return Err(Error::refused(
+                "the jobs of a schedule are neither unique nor throttled, as their ids come from their slots: leave out unique and throttle",
+            ));
+        }
         let queue = call.queue_or(&self.queue).to_owned();
         self.schedules.push(Arc::new(Schedule { name: name.into(), missed, call, queue, table }));
         Ok(self)
