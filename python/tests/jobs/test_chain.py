@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import subprocess
+import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,6 +15,8 @@ from support import programs
 from support.job_app import JobAppFlavour, for_asyncio, until
 
 from leaseq import BadArgumentError, BadTypeError
+from leaseq._aio import concurrency as async_concurrency
+from leaseq._sync import concurrency as sync_concurrency
 from leaseq.jobs import App, Backoff, Context, JobCancelled, JobFailed, ResultNotKept
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from leaseq_conformance.fault_proxy import Listener
 
 AT_ONCE = Backoff(0.001, 0.001)
+HOUR = 3600.0
 
 
 @pytest.fixture
@@ -102,30 +106,46 @@ def test_a_chain_of_which_a_job_dies_ends_there_and_goes_on_when_it_is_revived(
     assert handle.result(0) == 3
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
 def test_the_jobs_of_a_chain_share_the_time_of_a_wait(
-    flavour: JobAppFlavour, monkeypatch: pytest.MonkeyPatch
+    url: str, monkeypatch: pytest.MonkeyPatch, *, asynchronous: bool
 ) -> None:
-    @flavour.app.job(name="one")
-    def one() -> int:
-        return 1
+    """Each of four jobs takes an hour, by a clock that is put forward; the last one does not run."""
+    late, waited = 0.0, []
+    for io in (sync_concurrency, async_concurrency):
+        monkeypatch.setattr(io, "now", lambda: time.monotonic() + late)
+    with JobAppFlavour(App(url), asynchronous=asynchronous) as flavour:
 
-    @flavour.app.job(name="elsewhere", queue="elsewhere")
-    def elsewhere(number: int) -> int:
-        return number
+        @flavour.app.job(name="same")
+        def same(number: int) -> int:
+            return number
 
-    handle = flavour.app.chain(one.call()).then(elsewhere.partial()).enqueue()
-    assert flavour.burst(queues=["default"]) == 1
-    kind = type(handle.last)
-    result, waited = kind.result, []
+        first, *behind = [same.with_options(queue=f"q{number}") for number in range(4)]
+        chain: Any = flavour.app.chain(first.call(1))
+        for function in behind:
+            chain = chain.then(function.partial())
+        handle = flavour(chain, "enqueue")
+        result = type(handle.last).result
 
-    def recorded(self: Any, timeout: Any = None) -> Any:
-        waited.append(timeout)
-        return result(self, timeout)
+        def work(stage: Any, timeout: float) -> None:
+            nonlocal late
+            waited.append(timeout)
+            late += HOUR
+            if stage.id != handle.last.id:
+                assert flavour.burst(queues=[stage.queue]) == 1
 
-    monkeypatch.setattr(kind, "result", recorded)
-    with pytest.raises(TimeoutError):
-        handle.result(0.5)
-    assert 0 <= waited[-1] < 0.5
+        def recorded(stage: Any, timeout: Any = None) -> Any:
+            work(stage, timeout)
+            return result(stage, timeout)
+
+        async def recorded_async(stage: Any, timeout: Any = None) -> Any:
+            await asyncio.to_thread(work, stage, timeout)
+            return await result(stage, timeout)
+
+        monkeypatch.setattr(type(handle.last), "result", recorded_async if asynchronous else recorded)
+        with pytest.raises(TimeoutError):
+            flavour(handle, "result", 2.5 * HOUR)
+        assert waited == pytest.approx([2.5 * HOUR, 1.5 * HOUR, 0.5 * HOUR, 0], abs=600)
 
 
 def test_who_waits_for_a_chain_is_woken_by_its_last_job(flavour: JobAppFlavour) -> None:

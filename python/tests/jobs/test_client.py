@@ -9,6 +9,7 @@ import json
 import struct
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
@@ -137,6 +138,43 @@ def test_a_second_job_of_an_id_is_not_enqueued_and_says_so(shop: Shop) -> None:
         shop.add.with_options(id="invoice-7"), 5, 5
     ).added  # it has ended: an id may be used again
     assert shop.flavour(first, "status") == "ready"
+
+
+@pytest.mark.parametrize("how", ["id", "unique", "name", "many", "chain"])
+def test_a_job_that_runs_is_known_as_before_when_its_id_is_enqueued_again(shop: Shop, how: str) -> None:
+    """LQ-JOB-26: worker, start and progress stay. A second job is not added, so there is nothing to forget."""
+    begun, end = threading.Event(), threading.Event()
+
+    @shop.app.job(name="work")
+    def work(ctx: Context, number: int) -> int:
+        ctx.progress(3, 10)
+        begun.set()
+        assert end.wait(TIMEOUT_SECS)
+        return number
+
+    options: Any = {"unique": True} if how == "unique" else {"id": "import"}
+    function = work.with_options(**options)
+    handle = shop.enqueue(function, 1)
+    with shop.flavour.working() as worker:
+        assert begun.wait(TIMEOUT_SECS)
+        until(lambda: shop.info(handle).progress == (3, 10))
+        worker.flush()  # nothing is left to be written
+        try:
+            before = shop.info(handle)
+            if how == "many":
+                [again] = shop.flavour(shop.app, "enqueue_many", [function.call(1)])
+            elif how == "chain":
+                again = shop.flavour(shop.app.chain(function.call(1)).then(shop.add.partial()), "enqueue")
+            elif how == "name":
+                again = shop.enqueue(shop.app.function("work").with_options(**options), 1)
+            else:
+                again = shop.enqueue(function, 1)
+            assert not again.added
+            assert shop.info(handle) == before
+            assert (before.status, before.worker, before.started > 0) == ("running", worker.service.id, True)
+        finally:
+            end.set()
+        assert shop.flavour(handle, "result", TIMEOUT_SECS) == 1
 
 
 def test_one_job_is_one_round_trip(shop: Shop, redis_client: redis.Redis) -> None:
