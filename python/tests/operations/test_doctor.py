@@ -400,6 +400,23 @@ def test_due_items_that_nobody_promotes(redis_client: redis.Redis, queue: leaseq
     assert finding.status == "problem", description(finding)
 
 
+@pytest.mark.parametrize("longest", ["leased", "delayed"])
+def test_of_leases_and_due_items_the_longest_overdue_counts(
+    redis_client: redis.Redis, queue: leaseq.WorkQueue, longest: str
+) -> None:
+    queue.add_item(leaseq.Item("x", id="leased"))
+    assert queue.lease(3600) is not None
+    queue.add_item(leaseq.Item("x", id="delayed"), delay=3600)
+    now = queue.stats().now
+    for state in ("leased", "delayed"):
+        late_secs = 600 if state == longest else 1
+        redis_client.zadd(f"leaseq:{{q}}:q:{state}", {state: (now - late_secs) * 1e6})
+    finding = found(redis_client, "overdue", "q")
+    assert finding.status == "problem", description(finding)
+    counts = "1 leases are over and 1 delayed items are due"
+    assert re.match(rf"{counts}, for up to 6\d\d s: ", finding.found), description(finding)
+
+
 def test_ready_items_that_nobody_leases(
     redis_client: redis.Redis, queue: leaseq.WorkQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
