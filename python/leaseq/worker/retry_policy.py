@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from leaseq.backoff import Backoff
+from leaseq.backoff import MAX_DELAY_SECONDS, Backoff
 from leaseq.commands import milliseconds
 from leaseq.durations import Duration, seconds
 from leaseq.errors import BadArgumentError
@@ -115,5 +115,7 @@ class RetryPolicy:
 
 def _check(delay: float) -> None:
     """Raises BadTypeError, BadArgumentError."""
-    if milliseconds(delay, "the delay of an item") < 0:
-        raise BadArgumentError("the delay of an item must not be negative")
+    if not 0 <= milliseconds(delay, "the delay of an item") <= MAX_DELAY_SECONDS * 1000:
+        raise BadArgumentError(
+            f"the delay of an item must be 0 to {MAX_DELAY_SECONDS} seconds, which is ten years"
+        )

@@ -60,6 +60,7 @@ RAISED: dict[str, Callable[[], BaseException]] = {
     "surrogate": lambda: ValueError("\ud83d"),
     "release after what is no time": lambda: leaseq.worker.Release(delay="soon"),  # type: ignore[arg-type]
     "release before now": lambda: leaseq.worker.Release(delay=-1),
+    "release after the longest delay": lambda: leaseq.worker.Release(delay=4e8),
     "release at the end of time": lambda: leaseq.worker.Release(delay=1e300),
     "release for a reason that is no text": lambda: leaseq.worker.Release(3, delay=HOUR),  # type: ignore[arg-type]
 }

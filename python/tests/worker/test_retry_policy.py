@@ -110,3 +110,29 @@ def test_a_delay_of_a_release_may_be_a_timedelta() -> None:
     assert POLICY.judge(item(1), Release(delay=timedelta(minutes=1))) == Disposition(delay=60.0)
     with pytest.raises(BadTypeError, match="delay must be a number of seconds or a timedelta"):
         Release(delay="1m")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "delay", [-5, -0.001, 315_360_000.001, 4e8, timedelta(days=-1), timedelta(days=4000)]
+)
+def test_a_delay_of_a_release_that_no_queue_takes_is_the_default_one(
+    delay: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Passed on, the server would refuse each try to give the item back. The item waits also where it is uncounted."""
+    for uncounted in (False, True):
+        verdict = POLICY.judge(item(1), Release("later", delay=delay, uncounted=uncounted))
+        assert 0.5 <= verdict.delay <= 1
+        assert not verdict.dead
+        assert verdict.error is not None
+        assert verdict.error.endswith("Release: later")
+        assert "item 'a' waits for the default time" in caplog.text
+        caplog.clear()
+    for taken in (0, 315_360_000, timedelta(days=3650)):
+        assert POLICY.judge(item(1), Release(delay=taken)).delay == Release(delay=taken).delay
+
+
+@pytest.mark.parametrize("delay", [-1.0, float("nan"), float("inf"), 4e8, "soon", None])
+def test_a_delay_of_any_policy_that_no_queue_takes_is_the_default_one(delay: Any) -> None:
+    policy = RetryPolicy(0, lambda _: delay, ())
+    for error in (ValueError("x"), Release()):
+        assert 0.5 <= policy.judge(item(1), error).delay <= 1
