@@ -353,6 +353,35 @@ def test_what_a_job_leaves_running_does_not_hold_up_its_end(flavour: JobAppFlavo
             os.kill(pid_in(pid_file), signal.SIGKILL)
 
 
+def test_what_a_job_leaves_running_and_ignores_sigterm_is_killed(
+    flavour: JobAppFlavour, tmp_path: Path
+) -> None:
+    """However the process of the job ends, a second later and while the worker goes on."""
+
+    @flavour.app.job(name="f", fork=True, retries=0)
+    def f(end: str) -> None:
+        pid_file = tmp_path / end
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            pid_file.write_text(str(os.getpid()))
+            time.sleep(HOUR)
+        pid_in(pid_file)
+        if end == "exits":
+            os._exit(3)
+        if end == "is killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    ends = ("returns", "exits", "is killed")
+    flavour.app.enqueue_many([f.call(end) for end in ends])
+    with flavour.working():
+        pids = [pid_in(tmp_path / end) for end in ends]
+        try:
+            until(lambda: not any(map(lives, pids)))
+        finally:
+            for pid in filter(lives, pids):
+                os.kill(pid, signal.SIGKILL)
+
+
 def test_what_a_process_said_counts_also_where_its_end_is_heard_first() -> None:
     progress: list[tuple[float, float | None]] = []
     words = [forkserver.Progress(1, 2), forkserver.Ended(JobResult(b"result"))]

@@ -67,19 +67,23 @@ def test_a_restarted_server_is_worked_for_again(
     )
 
 
+@pytest.mark.parametrize("names", ["q", "ab"], ids=["one queue", "two queues"])
 def test_an_idle_worker_says_when_the_server_is_back(
-    flavour: ClientFlavour, redis_client: redis.Redis, proxy: Listener
+    flavour: ClientFlavour, redis_client: redis.Redis, proxy: Listener, names: str
 ) -> None:
-    """There is nothing to lease, so no call but a look tells."""
-    queue, recorded = flavour.queue("q", proxy.url), RecordingHooks()
-    with background_worker(flavour, queue, lambda _: None, hooks=recorded):
-        blocked(redis_client, 1)
+    """There is nothing to lease, so only a look shows it: hooks are called, and the worker is ready again."""
+    queues, recorded = [flavour.queue(name, proxy.url) for name in names], RecordingHooks()
+    with background_worker(flavour, queues, lambda _: None, hooks=recorded) as work:
+        blocked(redis_client, len(names))
+        assert work.worker.readiness == "leasing"
         proxy.refuse = True
         proxy.reset()
         until(lambda: recorded.of("server_away"))
+        assert work.worker.readiness == "away"
         proxy.refuse = False
         until(lambda: recorded.of("server_back"))
-        blocked(redis_client, 1)
+        until(lambda: work.worker.readiness == "leasing")
+        blocked(redis_client, len(names))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +17,22 @@ from support.background_worker import (
     background_worker,
     start,
 )
-from support.redis_probe import EVALS, calls, load
+from support.redis_probe import EVALS, blocked, calls, load
 
 import leaseq
 import leaseq.worker
 import leaseq.worker.aio
 from leaseq import Item
+from leaseq._scripts import SCRIPTS
 from leaseq.worker import Backoff, DeadLetter, Hooks, Release
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import redis
     from support.client_flavours import ClientFlavour
+
+    from leaseq_conformance.fault_proxy import Listener, When
 
 """Its scripts are those of the client, which is tested on all servers."""
 
@@ -278,6 +284,69 @@ def test_a_longer_extension_by_a_handler_stays(queue: Any, flavour: ClientFlavou
         until(lambda: queue.stats().completed == 2)
 
 
+@pytest.mark.parametrize(
+    ("when", "asked", "least"),
+    [("before", 3 * HOUR, 2 * HOUR), ("after", 0.5 * HOUR, 0.75 * HOUR)],
+    ids=["the handler's runs first", "the beat runs first"],
+)
+def test_a_beat_that_overlaps_an_extension_of_the_handler_is_repeated_at_once(
+    *,
+    flavour: ClientFlavour,
+    redis_client: redis.Redis,
+    proxy: Listener,
+    producer: leaseq.WorkQueue,
+    when: When,
+    asked: float,
+    least: float,
+) -> None:
+    """LQ-CLIENT-28: by the longer of both, however the server took the two. The next beat would come after 20 minutes."""
+    load(redis_client)  # it is the reply of the script that is held
+    items: list[Any] = []
+    producer.add_item(Item(b"", id="a"))
+    queue, latch = flavour.queue("q", proxy.url), Latch()
+    handle = with_items(flavour, latch, items)
+    with background_worker(flavour, queue, handle, lease_secs=HOUR) as work:
+        latch.reached()
+        proxy.proxy.learn_scripts({script.name: script.sha1 for script in SCRIPTS})
+        held = proxy.add_breakpoint("extend", when)
+        work.call(beat_now, work)
+        held.wait()
+        (item,) = items
+        assert flavour.run(item.queue.extend(item, asked))
+        held.resume()
+
+        def is_extended() -> bool:
+            if item.hold.under_way:
+                return False
+            (listed,) = producer.list_items("leased").items
+            return listed.time - producer.stats().now > least
+
+        until(is_extended)
+        latch.open()
+        until(lambda: producer.stats().completed == 1)
+
+
+def with_items(flavour: ClientFlavour, latch: Latch, items: list[Any]) -> Callable[[Any], object]:
+    """A handler that keeps its item, and then stands at a latch."""
+    stand: Any = latch.handler(flavour)
+
+    async def handle_async(item: Any) -> None:
+        items.append(item)
+        await stand(item)
+
+    def handle(item: Any) -> None:
+        items.append(item)
+        stand(item)
+
+    return handle_async if flavour.name == "asyncio" else handle
+
+
+def beat_now(work: BackgroundWorker) -> None:
+    """Have the worker's heart beat in its loop, as if it were time."""
+    work.run.heartbeater._next_beat = 0.0
+    work.run.heartbeater._wake_event.set()
+
+
 def test_a_handler_whose_item_was_removed_is_told(queue: Any, flavour: ClientFlavour) -> None:
     """LQ-CLIENT-4: in asyncio it is cancelled, in threads `lost` is true. The others go on."""
     queue.add_items([Item(b"", id="gone"), Item(b"", id="stays")])
@@ -372,6 +441,28 @@ def test_at_most_once_completes_first(flavour: ClientFlavour, url: str) -> None:
     assert states == ["absent"] * 30
     assert queue.stats().items == 0
     look.close()
+
+
+@pytest.mark.parametrize("names", ["q", "ab"], ids=["one queue", "two queues"])
+def test_at_most_once_completes_first_what_it_waited_for(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, names: str
+) -> None:
+    """An idle worker too: it hands out what comes, which no handler has before it is completed."""
+    queues = [flavour.queue(name, url) for name in names]
+    states: list[str] = []
+    with contextlib.ExitStack() as opened:
+        looks = {name: opened.enter_context(leaseq.WorkQueue(name, url)) for name in names}
+
+        def handle(item: Any) -> None:
+            states.append(looks[item.queue.name].inspect(item.id).state)
+
+        options: Any = {"at_most_once": True, "lease_secs": HOUR}
+        opened.enter_context(background_worker(flavour, queues, handle, **options))
+        for count, look in enumerate([*looks.values()] * 2, 1):
+            blocked(redis_client, len(names))
+            look.add_item(Item(b""))
+            until(lambda count=count: len(states) == count)
+    assert states == ["absent"] * 2 * len(names)
 
 
 def test_at_most_once_takes_no_item_ahead(flavour: ClientFlavour, url: str) -> None:
