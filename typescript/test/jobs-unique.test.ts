@@ -69,6 +69,11 @@ describe("the id of a job that is unique or throttled", { concurrency: false }, 
         });
       }
     }
+    const circle: unknown[] = [];
+    circle.push(circle);
+    for (const enqueue of Object.values(ways)) {
+      await assert.rejects(enqueue(circle as unknown as number, { unique: true }), SerializationError);
+    }
     assert.equal(await jobs.raw.exists(jobs.key("items")), 0);
   });
 

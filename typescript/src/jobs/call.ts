@@ -69,8 +69,9 @@ export class Call<Result = unknown> {
     return new Call(this.#callee, this.args, this.#given, stages, id);
   }
 
-  /** The same with its input as it is now. */
-  copied(): Call<Result> {
+  /** The same with its input as it is now. Throws SerializationError. */
+  copied(format: Format): Call<Result> {
+    this.#checkValues(format); // also that nothing contains itself
     const { args, kwargs } = this.args;
     const headers = this.#given.headers && { ...this.#given.headers };
     const input = new Arguments(copied(args), copied(kwargs));

@@ -64,7 +64,7 @@ export class Chain<Result> {
     let later = this.#later.map((call) => call.stage(format));
     let id = first.id ?? randomId();
     if (first.isOnce) {
-      [first, later] = [first.copied(), copied(later)]; // the server is asked for its time first
+      [first, later] = [first.copied(format), copied(later)]; // the server is asked for its time first
       id = await this.#producer.idOf(first);
     }
     const stages = numbered(id, later);
