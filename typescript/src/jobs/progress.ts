@@ -33,11 +33,11 @@ export class ProgressReporter {
   }
 
   /** A job reports its progress: numbers, or any value. */
-  report(item: LeasedItem, told: Pick<RunningNote, "done" | "total" | "progress">): void {
+  report(item: LeasedItem, reported: Pick<RunningNote, "done" | "total" | "progress">): void {
     const entry = this.#entries.get(item);
     if (!entry) return;
     const { token, worker, started } = entry.note;
-    entry.note = { token, worker, started, ...told };
+    entry.note = { token, worker, started, ...reported };
     entry.writeAt = 0;
   }
 
