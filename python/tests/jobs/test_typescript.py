@@ -195,6 +195,39 @@ def test_typescript_runs_what_python_enqueues(flavour: JobAppFlavour, peer: Peer
     assert refused.value.attempt == 1
 
 
+VALUES: Final = [
+    [10, 20.5],
+    {"place": "Zürich", "\u20ac": -0.0, "\U0001f600": None},
+    [1e-7, 0.1, 123456.789, 2**53 - 1],
+    'a "\\" \n\u0001 \u2028',
+]
+"""Arguments whose JSON has to be the same in each language, so that ids made of them are."""
+
+
+@pytest.mark.parametrize("option", ["unique", "throttle"])
+def test_a_job_that_one_enqueued_is_not_enqueued_by_the_other(
+    flavour: JobAppFlavour, peer: Peer, option: str
+) -> None:
+    length = 365 * 86400
+    ours: Any = {option: True if option == "unique" else length}
+    theirs = {option: True if option == "unique" else length * 1000}
+    function: Any = flavour.app.function("shop.total").with_options(**ours)
+    for number, value in enumerate(VALUES):
+        call = (value, number)
+        if number % 2:
+            first, second = (
+                function.enqueue(*call).id,
+                peer.enqueue("shop.total", *call, options=theirs),
+            )
+        else:
+            first = peer.enqueue("shop.total", *call, options=theirs)
+            handle = function.enqueue(*call)
+            second = handle.id
+            assert not handle.added
+        assert first == second
+    assert flavour.app.queue().stats().added == len(VALUES)
+
+
 def test_each_reads_progress_of_the_other_and_cancels_what_it_runs(
     flavour: JobAppFlavour, peer: Peer
 ) -> None:
