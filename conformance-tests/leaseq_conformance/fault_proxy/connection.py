@@ -164,8 +164,8 @@ class ProxiedConnection:
             after = next((point for point in points if point.when == "after"), None)
             self._unanswered.append((command, after))
             if command.outgoing is None and command.deferred is None:
-                command.sent = True
                 self._send(self._server, frame)
+                command.sent = True
         self._deliver_in_order()
         if command.deferred is not None:
             command.deferred.bind(lambda reply: self._give(command, reply))

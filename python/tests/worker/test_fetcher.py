@@ -67,7 +67,7 @@ def test_nothing_is_sent_between_the_wake_up_and_the_handler(
         with background_worker(
             flavour, [unwrap(queue) for queue in queues], latch.handler(flavour), lease_secs=HOUR
         ) as work:
-            blocked_with_a_command_behind(redis_client)  # else the lease would be held on its way
+            blocked_with_a_command_behind(redis_client, proxy)  # else the lease would be held on its way
             proxy.hold_commands = True
             producer.add_item(Item(b"", id="a"))
             latch.reached()
@@ -297,7 +297,7 @@ def test_a_lost_reply_to_the_lease_behind_a_block(
     queue = flavour.queue("q", proxy.url)
     ran: list[Any] = []
     with background_worker(flavour, queue, lambda item: ran.append(item.id), lease_secs=HOUR):
-        blocked_with_a_command_behind(redis_client)  # else the lease would be lost on its way there
+        blocked_with_a_command_behind(redis_client, proxy)  # else the lease would be lost on its way there
         proxy.cut_replies_after = passes
         producer.add_item(Item(b"", id="a"))
         servers.wait_until(lambda: proxy.cut_replies_after is None, TIMEOUT_SECS)
