@@ -29,7 +29,7 @@ func ReplyTimeout(d time.Duration) ClientOption {
 	return func(s *clientSettings) { s.limit = d }
 }
 
-// Logger is the log of workers. Default: slog.Default(), as it is when a line is written.
+// Logger is the log of workers, and of items that die where no handler runs. Default: slog.Default(), as it is when a line is written.
 func Logger(log *slog.Logger) ClientOption {
 	return func(s *clientSettings) { s.log = log }
 }
