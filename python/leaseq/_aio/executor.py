@@ -257,11 +257,13 @@ class Executor(Borrower):
         """
         keys = self.queues[queue].keys
         open_still, rest = Executor(self.client, self.key), list(died)
-        with contextlib.suppress(LeaseqError):
-            while rest:
+        while rest:
+            answered = len(rest)  # after an error a caller that waits asks again
+            with contextlib.suppress(LeaseqError):
                 outcomes = await open_still.run(commands.publications(keys, rest)[0])
                 deaths.log(keys, outcomes)
-                rest = rest[len(outcomes) :]
+                answered = max(1, len(outcomes))
+            rest = rest[answered:]
 
     def run_later(self, due: Sequence[Command[Any]]) -> None:
         """Run commands in the background, for an answer that arrived too late. A program that exits waits for them."""

@@ -60,12 +60,16 @@ def check_client(client: object) -> Client:
 
 
 def check_pipe(pipe: Any, durable: object = None) -> Any:
-    """The pipeline, if it is one that only queues. Raises BadTypeError, and BadArgumentError beside `durable`."""
+    """The pipeline, if it is one that only queues. Raises BadTypeError, and BadArgumentError beside `durable` or behind `watch`."""
     if durable is not None:
         raise BadArgumentError(
             "durable does not apply to a pipeline: put WAIT or WAITAOF behind it, outside MULTI"
         )
     if isinstance(pipe, redis.client.Pipeline | redis.cluster.ClusterPipeline):
+        if getattr(pipe, "watching", False) and not getattr(pipe, "explicit_transaction", True):
+            raise BadArgumentError(
+                "behind watch() a pipeline sends each command at once: call its multi() first, which queues what follows"
+            )
         return pipe
     raise BadTypeError(f"pipe takes what the pipeline() of a redis client gives, not {type(pipe).__name__}")
 

@@ -8,6 +8,7 @@
 import base64
 import zlib
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any, Final, Protocol, runtime_checkable
 
 from leaseq.errors import BadArgumentError, BadTypeError
@@ -25,7 +26,7 @@ class Codec(Protocol):
     """Changes data on its way to the server and back: an object with a `name` and these two methods.
 
     Attributes:
-        name: at least one character. Each job carries it, so that an App without this codec raises BadEnvelopeError.
+        name: at least one character, without "+". Each job carries it, so that an App without this codec raises BadEnvelopeError.
     """
 
     name: str
@@ -49,7 +50,9 @@ class Zlib:
         self._least = least
 
     def encode(self, data: bytes) -> bytes:
-        """Return compressed data; as it is if it is short."""
+        """Return compressed data; as it is if it is short. Raises ValueError for more than 64 MiB, which could not be read again."""
+        if len(data) > MAX_DECODED_BYTES:
+            raise ValueError(f"it is longer than {MAX_DECODED_BYTES} bytes")
         return _AS_IT_IS + data if len(data) < self._least else zlib.compress(data)
 
     def decode(self, data: bytes) -> bytes:
@@ -119,7 +122,10 @@ class CodedSerializer:
         """Return a value as it is stored."""
         data = self._dumps(value)
         for codec in self._codecs:
-            data = codec.encode(data)
+            encoded: Any = codec.encode(data)
+            if not isinstance(encoded, bytes):
+                raise TypeError(f"codec {codec.name!r} gives {type(encoded).__name__}, not bytes")
+            data = encoded
         return data
 
     def loads(self, data: bytes) -> Any:
@@ -127,6 +133,15 @@ class CodedSerializer:
         for codec in reversed(self._codecs):
             data = codec.decode(data)
         return self._loads(data)
+
+
+def readers(form: Format, serializer: Serializer | None, codecs: Sequence[Codec]) -> list[CodedSerializer]:
+    """Return what reads what an App has written that had fewer of these codecs, or the other format. The last writes now."""
+    forms: list[Format] = ["json", "msgpack"] if serializer is None else [form]
+    some = [kept for count in range(1, len(codecs)) for kept in combinations(codecs, count)]
+    kinds = [(each, kept) for each in forms for kept in [*some, codecs]]
+    kinds.append((form, codecs))
+    return [CodedSerializer(each, serializer, kept) for each, kept in kinds]
 
 
 def checked(given: Codec | Sequence[Codec] | None) -> list[Codec]:
@@ -139,8 +154,12 @@ def checked(given: Codec | Sequence[Codec] | None) -> list[Codec]:
                 f"a codec is an object with name, encode and decode, such as Zlib(); {what} is none"
             )
         name: Any = codec.name
-        if not isinstance(name, str) or not name:
-            raise BadArgumentError("a codec has a name, a str of at least one character")
+        if not isinstance(name, str) or not name or "+" in name:
+            raise BadArgumentError("a codec has a name, a str of at least one character, without +")
+    if len({codec.name for codec in codecs}) < len(codecs):
+        raise BadArgumentError(
+            "two codecs of an App have the same name, so that no job says which of them wrote it"
+        )
     return codecs
 
 

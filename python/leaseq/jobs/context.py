@@ -48,10 +48,10 @@ class Context:
 
         `total` is None if it is not known. Without it, `done` can be any value of JSON, such as `{"step": "upload", "files": 3}`,
         of up to 4096 bytes. Raises BadTypeError if it is not JSON, or not a number beside a total, BadArgumentError if it is
-        too long.
+        too long. It is readable on the server, also with a codec.
         """
         if is_number(done) and (total is None or is_number(total)):
-            self._report(done, total)
+            self._report(_copied(done), total if total is None else _copied(total))
         elif total is None:
             self._report(_copied(done), None)
         else:
@@ -72,7 +72,15 @@ def _copied(value: Any) -> Any:
     try:
         encoded = codec.encode(value)
         copy = codec.decode(encoded)
-    except (TypeError, ValueError, NotImplementedError, RecursionError, msgspec.DecodeError) as error:
+        CODECS["msgpack"].encode(copy)  # the way to a worker from the process of a job
+    except (
+        TypeError,
+        ValueError,
+        NotImplementedError,
+        OverflowError,
+        RecursionError,
+        msgspec.DecodeError,
+    ) as error:
         raise BadTypeError(f"progress takes numbers, or one value of JSON: {error}") from error
     if len(encoded) > MAX_REPORT_BYTES:
         raise BadArgumentError(

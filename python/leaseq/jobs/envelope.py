@@ -125,16 +125,11 @@ def _unwritten(content: Envelope | Result, encode: Callable[[Any], bytes] | None
     return f"the arguments of {content.function}"
 
 
-def read(data: bytes, kind: type[Content], serializers: Mapping[str, Serializer]) -> Content:
-    """Return a job or a result. Raises BadEnvelopeError, whose text is fit for a dead letter."""
-    content = decoded(data, kind)
-    if content.codec is not None:
-        content.unpack(serializers)
-    return content
+def read(data: bytes, kind: type[Content], serializers: Mapping[str, Serializer] | None = None) -> Content:
+    """Return a job or a result. Without `serializers`, values stay as a serializer wrote them.
 
-
-def decoded(data: bytes, kind: type[Content]) -> Content:
-    """Return a job or a result, with values as a serializer wrote them. Raises BadEnvelopeError."""
+    Raises BadEnvelopeError, whose text is fit for a dead letter.
+    """
     try:
         content: Content = CODECS[format_of(data)].decode(data, type=kind)
     except UNREADABLE as error:
@@ -142,6 +137,8 @@ def decoded(data: bytes, kind: type[Content]) -> Content:
         raise BadEnvelopeError(f"this is no {_NAMES[kind]} that can be read: {error}") from error
     if content.v != VERSION:
         raise _another_version(content.v, kind)
+    if content.codec is not None and serializers is not None:
+        content.unpack(serializers)
     return content
 
 

@@ -1,7 +1,7 @@
 """Facts about a job, from its stored parts. No input or output."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -95,7 +95,7 @@ class JobInfo:
         """The progress for people: "3 of 10", or the value as JSON; "" without one."""
         if isinstance(self.progress, tuple):
             done, total = self.progress
-            return f"{done:g}" if total is None else f"{done:g} of {total:g}"
+            return f"{done:.15g}" if total is None else f"{done:.15g} of {total:.15g}"
         return "" if self.progress is None else msgspec.json.encode(self.progress).decode()
 
 
@@ -155,13 +155,13 @@ def info_of(
     )
 
 
-def conversion_of(result: Result, functions: Mapping[str, Definition]) -> Callable[[Any], Any] | None:
-    """Return what converts a result to the annotation of its function; None if the program has no such function, or no annotation."""
+def result_of(result: Result, functions: Mapping[str, Definition]) -> Any:
+    """Return what the function returned, converted if the program has the function, and the result says which it is of."""
     data = bytes(result.job)
     with contextlib.suppress(BadEnvelopeError):
-        function = functions.get(envelope.decoded(data, Envelope).function) if data and functions else None
-        return None if function is None else function.signature.result
-    return None
+        if data:
+            return _returned(result, functions.get(envelope.read(data, Envelope).function))
+    return result.result
 
 
 def _progress(state: JobState) -> Any:
@@ -173,9 +173,9 @@ def envelope_of(snapshot: JobSnapshot) -> Envelope | None:
     with contextlib.suppress(BadEnvelopeError):
         copy: bytes = b""
         if snapshot.outcome.state == "result":
-            copy = bytes(envelope.decoded(snapshot.outcome.content, Result).job)
+            copy = bytes(envelope.read(snapshot.outcome.content, Result).job)
         data = snapshot.data or copy or snapshot.state.job
-        return envelope.decoded(data, Envelope) if data else None
+        return envelope.read(data, Envelope) if data else None
     return None
 
 

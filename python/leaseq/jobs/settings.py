@@ -7,7 +7,7 @@ from typing import Any
 from leaseq.durability import Durability, checked
 from leaseq.errors import BadArgumentError
 from leaseq.jobs import codecs
-from leaseq.jobs.codecs import Codec, CodedSerializer
+from leaseq.jobs.codecs import Codec
 from leaseq.jobs.definition import Definition
 from leaseq.jobs.options import Options
 from leaseq.jobs.routes import Routes
@@ -26,7 +26,7 @@ class Settings:
         form: in which jobs and results are written.
         serializer: that writes what is in them, if there is one; with codecs, these as well.
         checks_values: whether the format decides which values arrive as they are sent; a custom serializer decides itself.
-        serializers: the same, by name.
+        serializers: that can be read, by name: with codecs, also some of them.
         functions: by name.
         receivers: of signals.
         headers: functions that give headers to each call that is enqueued.
@@ -51,9 +51,11 @@ class Settings:
         self.form = check_format(form)
         self.serializer = check_serializer(serializer)
         self.checks_values = serializer is None
-        if applied := codecs.checked(codec):
-            self.serializer = CodedSerializer(self.form, self.serializer, applied)
         self.serializers = {} if self.serializer is None else {self.serializer.name: self.serializer}
+        if applied := codecs.checked(codec):
+            reading = codecs.readers(self.form, self.serializer, applied)
+            self.serializers.update({each.name: each for each in reading})
+            self.serializer = reading[-1]
         self.functions: dict[str, Definition] = {}
         self.receivers = Receivers()
         self.headers: list[Callable[[Any], Any]] = []

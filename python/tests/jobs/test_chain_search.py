@@ -116,6 +116,24 @@ def test_a_chain_that_failed_is_found(programs: Programs) -> None:
         programs.other(found, "result", timeout=60)
 
 
+def test_an_older_chain_of_the_same_id_is_not_found(programs: Programs) -> None:
+    """Its jobs that are left do not say how the newer chain goes on."""
+    options: dict[str, Any] = {"id": "mine", "keep": None, "steps": 1}
+    function: Any = programs.first.app.function("grow").with_options(keep=60)
+    longer = programs.first.app.chain(function.with_options(id="mine", keep=None).call([1]))
+    for _ in range(3):
+        longer = longer.then(function.partial())
+    programs.first(longer, "enqueue")
+    assert programs.first.burst(queues=["default"]) == 4
+    newer = programs.chain([5], **options)
+    for ended in range(2):
+        found = programs.found(newer)
+        assert [stage.id for stage in found.stages] == ["mine", "mine/1"]
+        assert programs.other(found, "status") == "ready"
+        assert programs.first.burst(queues=["default", "other"], max_jobs=1) == 1, ended
+    assert programs.other(programs.found(newer), "result", timeout=60) == (5, 1)
+
+
 def test_a_chain_of_which_nothing_is_left(programs: Programs, redis_client: redis.Redis) -> None:
     chain = programs.chain([1])
     redis_client.flushall()
@@ -132,6 +150,15 @@ def test_a_chain_is_looked_for_in_the_queue_that_is_named(programs: Programs) ->
         "default",
         "other",
     ]
+
+
+def test_later_jobs_are_looked_for_in_the_queue_that_is_named(programs: Programs, url: str) -> None:
+    chain = programs.chain([1], keep=None, steps=1, queue="other")
+    assert programs.first.burst(queues=["other"]) == 2
+    with App(url) as stranger, pytest.raises(ResultNotKept):
+        stranger.find_chain(chain.id)
+    with App(url) as stranger:
+        assert stranger.find_chain(chain.id, "other").result(timeout=60) == [1, 1]
 
 
 def test_a_chain_behind_a_codec_is_found_without_it(url: str) -> None:

@@ -110,14 +110,14 @@ def test_a_serializer_goes_before_the_codecs(url: str) -> None:
 
 
 def test_a_key_that_changes(url: str) -> None:
-    """Programs with both keys read what either has written."""
+    """Programs with both keys read what either key has written."""
     with flavour_of(url, Encrypted(KEY)) as old, flavour_of(url, Encrypted(OTHER_KEY, KEY)) as new:
         old.app.job(name="note")(note)
         job = new.app.job(name="note")(note)
         of_old = old(old.app, "enqueue", "note", {"note": "a", "number": 1})
         of_new = new(job, "enqueue", Order("b", 1))
         assert new.burst() == 2
-        assert [new(new.app.handle(each.id), "result")["number"] for each in (of_old, of_new)] == [2, 2]
+        assert [new(new.app.handle(each.id), "result").number for each in (of_old, of_new)] == [2, 2]
         with pytest.raises(BadEnvelopeError, match="no key of this App fits"):
             old(of_old, "result")
 
@@ -138,6 +138,33 @@ def test_a_worker_that_cannot_read_a_job_says_why(url: str, codec: Any, reason: 
         theirs.burst()
         with pytest.raises(JobFailed, match=reason):
             ours(handle, "result")
+
+
+@pytest.mark.parametrize("form", ["json", "msgpack"])
+@pytest.mark.parametrize("before", [None, Zlib(least=0)], ids=["none", "one"])
+def test_an_app_reads_what_it_wrote_before_it_had_all_its_codecs(url: str, before: Any, form: Format) -> None:
+    both = [Zlib(least=0), Encrypted(KEY)]
+    with flavour_of(url, before, format=form) as old, flavour_of(url, both) as new:
+        handle = old(old.app.job(name="note")(note), "enqueue", Order("a", 1))
+        new.app.job(name="note")(note)
+        assert new.burst() == 1
+        assert new(new.app.handle(handle.id), "result") == Order("a", 2)
+
+
+def test_a_codec_gives_bytes(url: str) -> None:
+    class Text(Nameless):
+        name = "text"
+
+        def encode(self, data: bytes) -> Any:
+            return data.decode()
+
+    with flavour_of(url, Text()) as flavour, pytest.raises(SerializationError, match="'text' gives str, not"):
+        flavour(flavour.app, "enqueue", "f", 1)
+
+
+def test_what_could_not_be_read_again_is_not_written(url: str) -> None:
+    with flavour_of(url, Zlib()) as flavour, pytest.raises(SerializationError, match="longer than 67108864"):
+        flavour(flavour.app, "enqueue", "f", "a" * (MAX_DECODED_BYTES + 1))
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["too long", "cut off"])
@@ -166,6 +193,7 @@ class Nameless:
         ("zlib", BadTypeError, "; str is none"),
         (5, BadTypeError, "; int is none"),
         (Nameless(), BadArgumentError, "a codec has a name"),
+        ([Zlib(), Zlib()], BadArgumentError, "the same name"),
     ],
 )
 def test_bad_codecs(codec: Any, error: type[Exception], message: str) -> None:

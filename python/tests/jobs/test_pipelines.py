@@ -76,6 +76,24 @@ def test_jobs_are_enqueued_with_the_commands_beside_them(
     assert [flavour(handle, "result") for handle in handles[:2]] == [2, 4]
 
 
+def test_a_pipeline_behind_watch_would_send_at_once(flavour: JobAppFlavour, url: str) -> None:
+    pipeline = Pipeline(flavour, url)
+    watched: Any = pipeline.pipe.watch("order")
+    if flavour.asynchronous:
+        flavour.run(_awaited(watched))
+    calls = [flavour.app.function("double").call(1)]
+    with pytest.raises(BadArgumentError, match=r"call its multi\(\) first"):
+        flavour(flavour.app, "enqueue_many", calls, pipe=pipeline.pipe)
+    pipeline.pipe.multi()
+    flavour(flavour.app, "enqueue_many", calls, pipe=pipeline.pipe)
+    assert len(pipeline.execute()) == 1
+    assert flavour.app.queue().stats().added == 1
+
+
+async def _awaited(given: Any) -> Any:
+    return await given
+
+
 def test_many_jobs(flavour: JobAppFlavour, url: str) -> None:
     pipeline = Pipeline(flavour, url)
     calls = [flavour.app.function("double").call(number) for number in range(300)]

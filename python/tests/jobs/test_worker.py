@@ -569,7 +569,15 @@ def test_a_running_job_tells_who_runs_it_and_how_far_it_is(
 
     @flavour.app.job(name="f")
     def f(ctx: Context) -> None:
-        for wrong in (("half", 2), (1, "two"), (True, 2), (object(), None)):
+        for wrong in (
+            ("half", 2),
+            (1, "two"),
+            (True, 2),
+            (object(), None),
+            ({"n": 2**70}, None),
+            (2**70, None),
+            (1, 2**70),
+        ):
             with pytest.raises(BadTypeError, match="progress takes numbers"):
                 ctx.progress(*wrong)
         with pytest.raises(BadArgumentError, match="at most 4096 bytes as JSON, not 5002"):

@@ -154,17 +154,21 @@ def test_a_delay_counts_from_the_write(shop: Shop) -> None:
 
 
 def test_what_has_expired_is_not_handed_on(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
-    job_id = shop.order(1)
+    dead = shop.order(1)
     with shop.engine.begin() as connection:
+        dropped = shop.confirm.with_options(dead_on_expiry=False).call(2)
+        job_id = shop.outbox.add(connection, dropped)
         shop.outbox.add_item(connection, leaseq.Item(b"", id="kept"), "q", expires_in=60, dead_on_expiry=True)
         text = sa.func.replace(shop.outbox.table.c.item, '"expires":', '"expires":1,"was":')
         connection.execute(shop.outbox.table.update().values(item=text))
-    assert shop.relay_once() == 1
+    assert shop.relay_once() == 2
     assert f"{job_id} of queue default of group jobs expired" in caplog.text
     with leaseq.WorkQueue("q", shop.url) as queue:
         time.sleep(0.002)
         queue.light_clean()
         assert [each.id for each in queue.dead_letters()] == ["kept"]
+    assert shop.app.queue().light_clean().died == 1
+    assert shop.app.handle(dead).status() == "failed"
     assert shop.waiting() == []
 
 

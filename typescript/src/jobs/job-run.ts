@@ -237,7 +237,12 @@ const delayOf = (delay: number): Disposition => (delay > 0 ? { delay } : {});
 
 /** The copy of a report as it is read: what the function changes later does not change it. Throws BadArgumentError. */
 function copyOf(value: unknown): unknown {
-  const text = JSON.stringify(value) as string | undefined;
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (error) {
+    throw new BadArgumentError(`a report is a value of JSON: ${(error as Error).message}`);
+  }
   if (text === undefined || Buffer.byteLength(text) > MAX_REPORT_BYTES) {
     throw new BadArgumentError(
       `a report is a value of JSON of at most ${MAX_REPORT_BYTES} bytes; store longer ones elsewhere, and report where`,

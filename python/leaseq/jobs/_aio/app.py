@@ -137,9 +137,9 @@ class App:
         """Return a handle of a job that was enqueued before, by its id.
 
         The job is looked for in `queue`, or without one in the queues that the App knows, when you use the handle. Its result is
-        converted to the annotation of its function, if the App has that, and the job is not longer than 4096 bytes.
+        converted to the annotation of its function, if the App has that, it fits, and the job is not longer than 4096 bytes.
         """
-        return Handle(self._clients, job_id, queue or "")
+        return Handle(self._clients, job_id, queue or "", _by_id=True)
 
     def _register(self, function: Any, name: str | None, given: Mapping[str, Any]) -> JobFunction[Any, Any]:
         if isinstance(function, JobFunction) and any(
@@ -205,7 +205,7 @@ class App:
         """Return the handle of a chain that was enqueued before, also by another program, by its `id`.
 
         Its first job is looked for in `queue`, or without one in the queues that the App knows. Each job that is there names
-        those behind it: if none is, and no result of one is kept, raises ResultNotKept. Takes five round trips, and four more
+        those behind it: if none of the first 65 is, and no result of one is kept, raises ResultNotKept. Takes five round trips, and four more
         for each queue if the first job is gone with its result.
         """
         client = self._clients.aio

@@ -138,7 +138,7 @@ class ChainHandle(Generic[T]):
         for number, stage in enumerate(self.stages[:-1], 1):
             if set((await self._statuses())[number:]) == {"unknown"}:
                 # that it ended is waited for, and what it returned need not fit this program's function
-                await Handle(self._clients, stage.id, stage.queue, _as_it_is).result(_left(over))
+                await Handle(self._clients, stage.id, stage.queue).result(_left(over))
         return await self.last.result(_left(over))
 
     async def cancel(self) -> bool:
@@ -150,10 +150,6 @@ class ChainHandle(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<ChainHandle of {len(self.stages)} jobs, {self.id!r}>"
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
 
 
 def _left(over: float | None) -> float | None:

@@ -36,11 +36,12 @@ class Handle(Generic[T]):
     queue: str
     _convert: Callable[[Any], T] | None = None
     added: bool = True
+    _by_id: bool = False
 
     # threads: @property
     # threads: def aio(self) -> "AsyncHandle[T]":
     # threads:     """The same job for asyncio: `await handle.aio.result()`."""
-    # threads:     return AsyncHandle(self._clients, self.id, self.queue, self._convert, self.added)
+    # threads:     return AsyncHandle(self._clients, self.id, self.queue, self._convert, self.added, self._by_id)
 
     async def status(self) -> Status:
         """Return the status of the job; see `JobInfo.status` for the values."""
@@ -70,9 +71,8 @@ class Handle(Generic[T]):
                     outcome = await waits.outcome(self.id, timeout)
         if outcome.state == "result":
             found = envelope.read(outcome.content, Result, client.settings.serializers)
-            convert = self._convert or info.conversion_of(found, client.settings.functions)
-            value: T = found.result if convert is None else convert(found.result)
-            return value
+            value: T = info.result_of(found, client.settings.functions) if self._by_id else found.result
+            return value if self._convert is None else self._convert(value)
         if outcome.state in WAITS and not outcome.keep:
             raise ResultNotKept(f"job {self.id!r} was enqueued without `keep`: no result is kept of it")
         state = await client.state_of_absent(self, outcome)

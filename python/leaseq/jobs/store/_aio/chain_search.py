@@ -1,10 +1,12 @@
 """The jobs of a chain, by the id of the first one: in another program, or after a restart."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from leaseq.item import derived_id
 from leaseq.jobs import info
+from leaseq.jobs.envelope import Envelope
 from leaseq.jobs.info import JobSnapshot
 from leaseq.jobs.store._aio.client import JobClient
 
@@ -27,36 +29,61 @@ class ChainJob:
     function: str = ""
 
 
+@dataclass(slots=True)
+class _Seen:
+    """A job that is there.
+
+    Attributes:
+        queue: the name of its queue.
+        since: when it was added, or cancelled: seconds since 1970.
+        envelope: None if it is gone, and too long for a copy beside its result.
+    """
+
+    queue: str
+    since: float
+    envelope: Envelope | None
+
+
 async def find(client: JobClient, chain_id: str, queue: str) -> list[ChainJob]:
     """Return the jobs of a chain, in order; none if the server has nothing of it.
 
-    Each job that is there names those behind it. If the first one is gone, with its result, a later one is looked for in
-    all queues that the App knows.
+    Each job that is there names those behind it. If the first one is gone, with its result, later ones are looked for in
+    `queue` and all queues that the App knows. Of an older chain with the same first id, there can be jobs too: the job that
+    was added last says what its chain is.
     """
     first = ChainJob(chain_id, queue)
     await client.queue_of(first)
-    found: dict[int, ChainJob] = {}
-    (snapshot,) = await client.store.snapshots(first.queue, [chain_id])
-    _note(found, 0, first.queue, snapshot, chain_id)
-    if len(found) <= 1:
+    seen = _seen(first.queue, await client.store.snapshots(first.queue, [chain_id]), 0)
+    if not (seen and seen[0].envelope):
         ids = [derived_id(chain_id, number) for number in range(1, LATER_JOBS + 1)]
-        for name in client.settings.queues:
-            for number, each in enumerate(await client.store.snapshots(name, ids), 1):
-                _note(found, number, name, each, chain_id)
-    return [
-        found.get(number) or ChainJob(_id(chain_id, number)) for number in range(max(found, default=-1) + 1)
-    ]
+        for name in dict.fromkeys([first.queue, *client.settings.queues]):
+            seen |= _seen(name, await client.store.snapshots(name, ids), 1)
+    if not seen:
+        return []
+    newest = max(seen, key=lambda number: (seen[number].since, number))
+    return _jobs(chain_id, seen, newest)
 
 
-def _note(found: dict[int, ChainJob], number: int, queue: str, snapshot: JobSnapshot, chain_id: str) -> None:
-    """Note a job of a chain, if it is there, and those that it names."""
-    if snapshot.outcome.state == "absent" and snapshot.state.cancelled is None:
-        return
-    job = info.envelope_of(snapshot)
-    found[number] = ChainJob(_id(chain_id, number), queue, "" if job is None else job.function)
-    for place, stage in enumerate([] if job is None else job.then, number + 1):
-        found.setdefault(place, ChainJob(_id(chain_id, place), stage.queue, stage.job.function))
+def _seen(queue: str, snapshots: Sequence[JobSnapshot], first: int) -> dict[int, _Seen]:
+    """Return the jobs that are there, by their numbers; that of the first snapshot is `first`."""
+    return {
+        number: _Seen(
+            queue, each.outcome.created or (each.state.cancelled or 0) / 1000, info.envelope_of(each)
+        )
+        for number, each in enumerate(snapshots, first)
+        if each.outcome.state != "absent" or each.state.cancelled is not None
+    }
 
 
-def _id(chain_id: str, number: int) -> str:
-    return derived_id(chain_id, number) if number else chain_id
+def _jobs(chain_id: str, seen: Mapping[int, _Seen], newest: int) -> list[ChainJob]:
+    """Return the jobs up to the newest one, and those that it names behind it."""
+    jobs = [ChainJob(derived_id(chain_id, number) if number else chain_id) for number in range(newest + 1)]
+    for number, job in enumerate(jobs):
+        if number in seen:
+            job.queue = seen[number].queue
+            envelope = seen[number].envelope
+            job.function = envelope.function if envelope else ""
+    last = seen[newest].envelope
+    for number, stage in enumerate(last.then if last else (), newest + 1):
+        jobs.append(ChainJob(derived_id(chain_id, number), stage.queue, stage.job.function))
+    return jobs
