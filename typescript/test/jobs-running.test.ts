@@ -301,7 +301,8 @@ describe("a running job", { concurrency: false }, () => {
       const value = { step: "upload", files: [1] };
       report(value);
       value.step = "changed later";
-      for (const wrong of [undefined, 1n, "x".repeat(4095)]) assert.throws(() => report(wrong), BadArgumentError);
+      for (const wrong of [undefined, 1n, "x".repeat(4095)])
+        assert.throws(() => report(wrong), BadArgumentError);
       await Promise.race([aborted(signal), until(async () => (await jobs.raw.exists("end")) === 1)]);
     });
     jobs.work(jobs.app);
