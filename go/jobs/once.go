@@ -232,7 +232,7 @@ func (a *App) held(ctx context.Context, queue *leaseq.Queue, drafts []draft) ([]
 	return held, nil
 }
 
-// freeUnused frees the slots of throttled jobs that were not added for certain. answers are those of the first jobs, and behind them so many in doubt.
+// freeUnused frees the slots of throttled jobs that were certainly not added. The first jobs have answers, and the next inDoubt may be added or not.
 func (a *App) freeUnused(ctx context.Context, queue *leaseq.Queue, sent []draft, answers []leaseq.Added, inDoubt int) {
 	var unused []string
 	for i, each := range sent {

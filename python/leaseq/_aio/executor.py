@@ -21,6 +21,7 @@ from leaseq._aio.connection import Connection
 from leaseq._aio.lifecycle import Lifecycle
 from leaseq._aio.pending_call import PendingCall
 from leaseq._aio.route import NOT_CONNECTED, route
+from leaseq._scripts import MAX_ENTRIES
 from leaseq.commands import Argument, Command, LeaseReply
 from leaseq.errors import LeaseqError
 from leaseq.flows import Flow, Wait
@@ -260,7 +261,7 @@ class Executor(Borrower):
         while rest:
             answered = len(rest)  # after an error a caller that waits asks again
             with contextlib.suppress(LeaseqError):
-                outcomes = await open_still.run(commands.publications(keys, rest)[0])
+                outcomes = await open_still.run(commands.outcome(keys, rest[:MAX_ENTRIES]))
                 deaths.log(keys, outcomes)
                 answered = max(1, len(outcomes))
             rest = rest[answered:]

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import redis
 
 from leaseq import commands, deaths, errors
+from leaseq._scripts import MAX_ENTRIES
 from leaseq._sync import concurrency
 from leaseq._sync.blocking import SHORTEST_BLOCK, BrokenBlockError, block_and_run, receive_abandoned
 from leaseq._sync.borrower import MAX_REDIRECTS, Borrower
@@ -259,7 +260,7 @@ class Executor(Borrower):
         while rest:
             answered = len(rest)  # after an error a caller that waits asks again
             with contextlib.suppress(LeaseqError):
-                outcomes = open_still.run(commands.publications(keys, rest)[0])
+                outcomes = open_still.run(commands.outcome(keys, rest[:MAX_ENTRIES]))
                 deaths.log(keys, outcomes)
                 answered = max(1, len(outcomes))
             rest = rest[answered:]

@@ -33,7 +33,7 @@ from leaseq.commands.maintenance import (
     remove,
     revive,
 )
-from leaseq.commands.outcomes import outcome, publications
+from leaseq.commands.outcomes import outcome
 from leaseq.commands.releases import ReleaseRequest, release_each
 
 __all__ = [
@@ -68,7 +68,6 @@ __all__ = [
     "outcome",
     "pack",
     "promote",
-    "publications",
     "purge",
     "queue_full",
     "release_each",

@@ -51,7 +51,7 @@ class Context:
         too long. It is readable on the server, also with a codec.
         """
         if is_number(done) and (total is None or is_number(total)):
-            self._report(_copied(done), total if total is None else _copied(total))
+            self._report(done, total)
         elif total is None:
             self._report(_copied(done), None)
         else:
@@ -62,8 +62,10 @@ class Context:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a report is a number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Return whether a report is a number. A whole one has at most 64 bits: the way from the process of a job has no more."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return -(2**63) <= value < 2**64
+    return isinstance(value, float)
 
 
 def _copied(value: Any) -> Any:

@@ -206,8 +206,8 @@ class App:
         """Return the handle of a chain that was enqueued before, also by another program, by its `id`.
 
         Its first job is looked for in `queue`, or without one in the queues that the App knows. Each job that is there names
-        those behind it: if none of the first 65 is, and no result of one is kept, raises ResultNotKept. Takes five round trips, and four more
-        for each queue if the first job is gone with its result.
+        those behind it: if none of the first 65 is, and no result of one is kept, raises ResultNotKept. Takes five round
+        trips, and four more for each queue if the first job is gone with its result.
         """
         client = self._clients.sync
         jobs = chain_search.find(client, chain_id, queue or "")
