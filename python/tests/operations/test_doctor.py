@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import struct
@@ -439,6 +440,15 @@ def test_items_in_no_state(redis_client: redis.Redis, queue: leaseq.WorkQueue, u
     assert finding.status == "problem", description(finding)
     Calls(url).yes(*finding.do.split()[1:])
     assert found(redis_client, "places", "q").status == "ok"
+
+
+def test_registered_queues_without_keys_are_compared_with_no_other(
+    redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 3000 registered queues each was compared with all of them, which took minutes."""
+    monkeypatch.setattr(difflib, "get_close_matches", None)
+    redis_client.sadd("leaseq:queues", "shop:order-1", "shop:order-2")
+    assert found(redis_client, "used", "order-1", group="shop").status == "ok"
 
 
 def test_a_queue_that_was_never_used(redis_client: redis.Redis) -> None:
