@@ -42,7 +42,7 @@ class Progress:
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
-        self._console = Console(stderr=stderr, highlight=False, soft_wrap=True)
+        self._console = Console(stderr=stderr, emoji=False, highlight=False, soft_wrap=True)
         self._status = self._console.status("")
         self._started = time.monotonic()
 

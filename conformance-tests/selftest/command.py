@@ -90,7 +90,7 @@ def selftest_command(
     usual = tuple(part for part in QUICK_PARTS if not (quick and part == "right"))
     chosen = parts or (ALL_PARTS if every_case else usual)
     options = Options(chosen, bugs, cases, every_case, quick, first, jobs, patience, results, record)
-    console = Console(highlight=False, stderr=as_json)
+    console = Console(emoji=False, highlight=False, stderr=as_json)
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
     try:
         with open_server(url, program) as server, Bars(*columns, console=console, transient=True) as bars:

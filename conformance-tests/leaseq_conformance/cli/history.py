@@ -118,7 +118,7 @@ def history(
     The first history is drawn from --seed, the next from the seed after it. The same seed draws the same calls, but the
     server may run them in another order. A history that does not pass is written to --out; --replay judges it again.
     """
-    console = Console(highlight=False, stderr=as_json)
+    console = Console(emoji=False, highlight=False, stderr=as_json)
     if replay is not None:
         verdicts = [_report(*_replayed(replay), console, as_json=as_json)]
     else:

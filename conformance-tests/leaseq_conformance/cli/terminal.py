@@ -41,7 +41,7 @@ class Terminal:
     """Shows a run while it goes on, in a `with` block; with `quiet` on stderr, because stdout is for JSON."""
 
     def __init__(self, cases: int, *, quiet: bool = False) -> None:
-        self.console = Console(highlight=False, stderr=quiet)
+        self.console = Console(emoji=False, highlight=False, stderr=quiet)
         self._progress = progress_bar(self.console, cases)
         (self._task,) = self._progress.task_ids
 
@@ -93,7 +93,7 @@ def _is_unclaimed(result: Result) -> bool:
 
 def show_summary(run: Run) -> None:
     """Print the table of levels and the counts of the outcomes."""
-    console = Console(highlight=False)
+    console = Console(emoji=False, highlight=False)
     console.print(f"\n[bold]{escape(run.client)}[/] on {run.server}\n")
     if run.all_cases:
         table = Table(box=None, pad_edge=False)

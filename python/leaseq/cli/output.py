@@ -129,7 +129,7 @@ def print_list(
 
 def console(*, stderr: bool = False) -> Console:
     """Where tables go: no colour and no width limit to lose text by, where it is not a terminal."""
-    made = Console(stderr=stderr, highlight=False)
+    made = Console(stderr=stderr, emoji=False, highlight=False)
     if not made.is_terminal:
         made.width = 10_000
     return made
