@@ -819,11 +819,19 @@ def test_hooks_around_the_life_of_a_worker(flavour: JobAppFlavour) -> None:
 
     @flavour.app.on_startup
     async def begin() -> None:
-        events.append("begin")
+        events.append("open")
+
+    @flavour.app.on_startup
+    def open_more() -> None:
+        events.append("open more")
 
     @flavour.app.on_shutdown
     def end() -> None:
         events.append("end")
+
+    @flavour.app.on_shutdown
+    async def end_more() -> None:
+        events.append("end more")
 
     @flavour.app.job(name="f")
     async def f() -> None:
@@ -831,7 +839,7 @@ def test_hooks_around_the_life_of_a_worker(flavour: JobAppFlavour) -> None:
 
     f.enqueue()
     flavour.burst()
-    assert events == ["begin", "f", "end"]
+    assert events == ["open", "open more", "f", "end more", "end"]
 
 
 def test_a_worker_whose_startup_hook_raises_ends_with_that_and_is_not_listed(
@@ -899,7 +907,7 @@ def test_a_hook_that_raises_keeps_no_other_from_its_turn(
     assert flavour.burst() == 1
     assert events == ["closes"]
     failed = [each.getMessage() for each in caplog.records if each.exc_info]
-    assert [each.rsplit(".", 1)[-1] for each in failed] == ["breaks failed", "panics failed"]
+    assert [each.rsplit(".", 1)[-1] for each in failed] == ["panics failed", "breaks failed"]
 
 
 def test_a_result_that_is_too_large_kills_the_job_with_the_reason(flavour: JobAppFlavour) -> None:

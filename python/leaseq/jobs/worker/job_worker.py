@@ -168,8 +168,9 @@ class JobWorker:
                 await self._signals.close(stopped=self._stopping)
             self._threads.close()
             await self._forks.close()
-            async with contextlib.AsyncExitStack() as each:  # if a hook raises, the others still run
-                for hook in reversed(self._program.shutdown):
+            # calls the last first; if a hook raises, the others still run
+            async with contextlib.AsyncExitStack() as each:
+                for hook in self._program.shutdown:
                     each.push_async_callback(_called_last, hook)
         return self._progress.performed
 
