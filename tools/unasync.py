@@ -42,6 +42,7 @@ FILES = (
     "jobs/store/shared_waits.py",
     "jobs/schedules.py",
     "jobs/store/store.py",
+    "jobs/store/watch.py",
     "worker/presence.py",
     "worker/side_loop.py",
     "worker/worker_loop.py",

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -18,14 +19,14 @@ const (
 
 // noteWriter writes the note about a running job (LQ-JOB-10), for those that look at it. Its errors do not concern the work.
 type noteWriter struct {
-	app   *App
-	queue *leaseq.Queue
-	key   string
+	app  *App
+	item *leaseq.LeasedItem
+	key  string
 
 	mu      sync.Mutex
 	note    map[string]any
 	changed bool
-	written bool
+	written int // how often
 	over    bool
 	timer   *time.Timer
 	due     time.Time
@@ -33,7 +34,7 @@ type noteWriter struct {
 
 func (a *App) follow(item *leaseq.LeasedItem, worker string, begun time.Time) *noteWriter {
 	w := &noteWriter{
-		app: a, queue: item.Queue(), key: item.Queue().Key("job:" + item.ID), changed: true,
+		app: a, item: item, key: item.Queue().Key("job:" + item.ID), changed: true,
 		note: map[string]any{"v": version, "token": item.Token, "worker": worker, "started": begun.UnixMilli()},
 	}
 	w.mu.Lock()
@@ -72,25 +73,33 @@ func (w *noteWriter) write() {
 	if !w.changed && time.Now().Before(w.due) {
 		return
 	}
+	w.note["n"] = w.written
 	text, err := json.Marshal(w.note)
 	if err != nil {
 		return
 	}
-	w.changed, w.written, w.due = false, true, time.Now().Add(noteLife/3)
-	w.app.client.Background(func(ctx context.Context) {
-		_, _ = w.app.client.Command(ctx, w.key, "SET", w.key, string(text), "PX", itoa(noteLife))
-	})
+	w.send("SET", w.key, string(text), "PX", itoa(noteLife))
+	w.changed, w.due = false, time.Now().Add(noteLife/3)
+	w.written++
 }
 
 // end deletes the note, if one was written.
-func (w *noteWriter) end() {
+func (w *noteWriter) end(failed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = true
 	w.timer.Stop()
-	if w.written {
-		w.app.client.Background(func(ctx context.Context) { _, _ = w.app.client.Command(ctx, w.key, "DEL", w.key) })
+	if w.written > 0 || failed {
+		w.send("DEL", w.key)
 	}
+}
+
+// send runs a command on the note, and wakes clients that watch the job (LQ-JOB-63).
+func (w *noteWriter) send(command ...string) {
+	changed := w.item.Queue().Key(fmt.Sprintf("changed:%s:%d.%d", w.item.ID, w.item.Attempt, w.written))
+	w.app.client.Background(func(ctx context.Context) {
+		_, _ = w.app.client.Transaction(ctx, w.key, command, []string{"RPUSH", changed, "1"}, []string{"PEXPIRE", changed, "4000"})
+	})
 }
 
 func itoa(d time.Duration) string {

@@ -58,7 +58,7 @@ func (r *runner) run(ctx context.Context, item *leaseq.LeasedItem) error {
 	c := &running{item: item, job: job, attempt: int64(item.Attempt) + job.number("attempt", 1) - 1, begun: begun}
 	c.notes = r.app.follow(item, r.worker, begun)
 	returned, err := r.call(ctx, c, known, args, kwargs)
-	c.notes.end()
+	c.notes.end(err != nil)
 	if err != nil {
 		return r.failed(c, known, err)
 	}

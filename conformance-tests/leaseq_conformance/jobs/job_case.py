@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import redis
 
 from leaseq_conformance.jobs import payload
+from leaseq_conformance.jobs.change_watch import ChangeWatch
 from leaseq_conformance.jobs.job_queue import JobQueue
 from leaseq_conformance.scenarios import key_inspector
 from leaseq_conformance.scenarios.values import MismatchError, Saved, filled, match
@@ -17,7 +18,7 @@ from leaseq_conformance.verdict import FailedError
 from leaseq_conformance.worker_program import GROUP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from leaseq_conformance.adapter_pool import CaseSession
@@ -65,6 +66,7 @@ class JobCaseRunner:
         self._queues: dict[str, JobQueue] = {}
         self._saved: Saved = {}
         self._calls: dict[str, Pending] = {}
+        self._watches: dict[str, ChangeWatch] = {}
 
     def play(self, body: Mapping[str, Any]) -> None:
         """Run all steps.
@@ -74,7 +76,14 @@ class JobCaseRunner:
             BrokenError: a worker program has ended.
             leaseq_conformance.adapter_process.AdapterError: an actor gave no answer that could be judged.
         """
-        for number, step in enumerate(body["steps"], 1):
+        try:
+            self._play_steps(body["steps"])
+        finally:
+            for watch in self._watches.values():
+                watch.close()
+
+    def _play_steps(self, steps: Sequence[Step]) -> None:
+        for number, step in enumerate(steps, 1):
             self._session.note(f"step {number}: {json.dumps(step)}")
             kind = next(name for name in KINDS if name in step)
             try:
@@ -288,6 +297,18 @@ class JobCaseRunner:
 
         self._eventually(look)
 
+    def watch(self, keys: list[str]) -> None:
+        """Start to wait for changes of jobs."""
+        for key in keys:
+            self._watches[key] = ChangeWatch(self._client, self._queue({}).prefix + key)
+
+    def changed(self, step: Step) -> None:
+        """Wait until a change that a step before this one watches was published."""
+        life_ms = self._watches[step["key"]].life_ms(self._look_secs)
+        least, most = step["ttl_ms"]
+        if not least <= life_ms <= most:
+            raise MismatchError(f"{step['key']} stays for {life_ms} ms, expected {least} to {most}")
+
     def slots(self, step: Step) -> None:
         """Wait until these slots of a schedule, from one time to another, have jobs."""
         start = f"cron:{step['schedule']}:"
@@ -422,6 +443,8 @@ KINDS: Final[dict[str, Callable[[JobCaseRunner, Any], None]]] = {
     "item": JobCaseRunner.item,
     "stored": JobCaseRunner.stored,
     "note": JobCaseRunner.note,
+    "watch": JobCaseRunner.watch,
+    "changed": JobCaseRunner.changed,
     "slots": JobCaseRunner.slots,
     "marks": JobCaseRunner.marks,
     "marks_end": JobCaseRunner.marks_end,

@@ -20,7 +20,9 @@ SUITE: Final = "jobs"
 WORKER: Final = "job_worker"
 """The capability of cases that need a worker program."""
 PARTS: Final = frozenset({"name", "title", "rules", "capabilities"})
-ASSERTS: Final = frozenset({"outcome", "item", "stored", "note", "slots", "sent", "marks_end", "ok", "error"})
+ASSERTS: Final = frozenset(
+    {"outcome", "item", "stored", "note", "changed", "slots", "sent", "marks_end", "ok", "error"}
+)
 
 
 def cases() -> Sequence[Case]:

@@ -53,15 +53,14 @@ class CurrentJob:
         """Record, in this block, that the job waits for a job of a queue."""
         return self.waits.waiting(self.function, (group, queue))
 
-    def refuse_to_block(self) -> None:
-        """Raise BlockedLoopError if waiting would block the event loop of a worker, and so the job that is waited for."""
+    def refuse_to_block(self, call: str, instead: str) -> None:
+        """Raise BlockedLoopError if a call that waits would block the event loop of a worker, and so the job that is waited for."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return
         raise BlockedLoopError(
-            f"result() would block the event loop of the worker that runs {self.function}: use await handle.aio.result(), or"
-            " result(timeout=0), which does not wait"
+            f"{call} would block the event loop of the worker that runs {self.function}: use {instead}"
         )
 
 

@@ -21,6 +21,9 @@ from leaseq.results import WAITS, ItemInfo, Outcome
 Status = Literal["delayed", "ready", "running", "retrying", "succeeded", "failed", "cancelled", "unknown"]
 """The status of a job; see `JobInfo.status` for the values."""
 
+ENDS: frozenset[Status] = frozenset({"succeeded", "failed", "cancelled", "unknown"})
+"""The statuses of jobs that no worker will run."""
+
 _STATUS: dict[str, Status] = {
     "delayed": "delayed",
     "ready": "ready",

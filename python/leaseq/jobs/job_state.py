@@ -1,7 +1,7 @@
 """The state of a job beside its item: who runs it and how far it is, or that it was cancelled (LQ-JOB-10)."""
 
 import struct
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,7 @@ class JobState(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     v: int = 0
     token: int = 0
+    n: int = 0
     worker: str = ""
     started: int = 0
     done: float | None = None
@@ -38,6 +39,25 @@ def key(keys: QueueKeys, job_id: str) -> str:
 def cancelled_key(keys: QueueKeys, job_id: str) -> str:
     """The key of a cancelled job: the worker that runs it may not know yet, and writes the other key."""
     return keys.key(f"cancelled:{job_id}")
+
+
+class Change(NamedTuple):
+    """A change of a job, for which a program can wait that watches it: the next state that its worker writes, or the end of an attempt.
+
+    Attributes:
+        id: of the job.
+        attempt: the number of leases, as the item has it.
+        number: 0 for the first change of an attempt, one more for each that follows.
+    """
+
+    id: str
+    attempt: int
+    number: int
+
+
+def change_key(keys: QueueKeys, change: Change) -> str:
+    """Key of a list that has an element for a few seconds once a job has changed so (LQ-JOB-63)."""
+    return keys.key(f"changed:{change.id}:{change.attempt}.{change.number}")
 
 
 def wake_key(keys: QueueKeys, job_id: str) -> str:

@@ -48,11 +48,11 @@ async def test_a_job_that_ends_while_those_of_another_queue_are_written_is_dropp
         reporter.begin(item, time.time())
     write, written = store.write_states, list[str]()
 
-    async def write_states(name: str, states: Iterable[tuple[str, JobState]]) -> None:
+    async def write_states(name: str, states: Iterable[tuple[str, int, JobState]]) -> None:
         await write(name, states)
         if not written:
             [other] = [item for item in items if item.queue.name != name]
-            reporter.end(other)
+            reporter.end(other, failed=False)
         written.append(name)
 
     monkeypatch.setattr(store, "write_states", write_states)
@@ -70,7 +70,7 @@ async def test_a_queue_whose_states_cannot_be_written_keeps_back_no_other(
         reporter.begin(item, time.time())
     write, refused = store.write_states, list[str]()
 
-    async def write_states(name: str, states: Iterable[tuple[str, JobState]]) -> None:
+    async def write_states(name: str, states: Iterable[tuple[str, int, JobState]]) -> None:
         if not refused:
             refused.append(name)
             raise UnavailableError("the node of this queue is away")
@@ -87,7 +87,7 @@ async def test_a_job_that_ended_and_runs_here_again_keeps_its_state(store: Store
     reporter = ProgressReporter(store, "worker")
     reporter.begin(item, time.time())
     await reporter.flush()
-    reporter.end(item)
+    reporter.end(item, failed=False)
     await item.queue.release(item)
     again = await item.queue.lease(3600)
     assert again is not None
@@ -106,8 +106,8 @@ async def test_the_state_of_a_long_job_is_written_again_before_it_is_forgotten(
     await reporter.flush()
     write, written = store.write_states, list[str]()
 
-    async def write_states(name: str, states: Iterable[tuple[str, JobState]]) -> None:
-        written.extend(job_id for job_id, _ in states)
+    async def write_states(name: str, states: Iterable[tuple[str, int, JobState]]) -> None:
+        written.extend(job_id for job_id, _, _ in states)
         await write(name, states)
 
     monkeypatch.setattr(store, "write_states", write_states)

@@ -9,9 +9,12 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::encoding::Word;
 use crate::error::{Error, Result};
+use crate::generated::scripts::WAIT_CAP_MS;
 use crate::item_run::Task;
 use crate::jobs::failure::unix_ms;
+use crate::script::command;
 
 /// How often a note is written at most. A job that is over by then has none.
 const NOTE_INTERVAL: Duration = Duration::from_millis(250);
@@ -83,28 +86,11 @@ impl Context {
         self.task.stopping().await;
     }
 
-    /// Writes the note about the job again and again. When this future is dropped, the note is deleted.
-    pub(crate) async fn write_notes(&self, worker: &str, started: SystemTime) {
+    /// The note about the job. When it is dropped, it is deleted.
+    pub(crate) fn note(&self, worker: &str, started: SystemTime) -> Note {
         let key = self.task.queue().keys().key(&format!("job:{}", self.task.id()));
-        let mut note = Note { task: &self.task, key, written: None };
-        loop {
-            sleep(NOTE_INTERVAL).await;
-            let mut text = json!({"v": 1, "token": self.task.token(), "worker": worker, "started": unix_ms(started)});
-            let changed = {
-                let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-                for (name, value) in &progress.told {
-                    text[name] = value.clone();
-                }
-                std::mem::take(&mut progress.changed)
-            };
-            if changed || note.written.is_none_or(|written| written.elapsed() > NOTE_LIFE / 3) {
-                note.written = Some(Instant::now());
-                let mut command = Cmd::new();
-                command.arg("SET").arg(&note.key).arg(text.to_string()).arg("PX").arg(NOTE_LIFE.as_millis() as u64);
-                let pool = self.task.queue().pool();
-                let _ = pool.shared.send(&note.key, pool.limit, &command).await;
-            }
-        }
+        let text = json!({"v": 1, "token": self.task.token(), "worker": worker, "started": unix_ms(started)});
+        Note { context: self.clone(), key, text, written: 0, again_at: None, failed: false }
     }
 }
 
@@ -113,20 +99,62 @@ fn number(given: f64) -> Value {
     if given.fract() == 0.0 && given.abs() < 9e15 { json!(given as i64) } else { json!(given) }
 }
 
-struct Note<'a> {
-    task: &'a Task,
+/// The note about one job that runs.
+pub(crate) struct Note {
+    context: Context,
     key: Vec<u8>,
-    written: Option<Instant>,
+    text: Value,
+    /// How often.
+    written: u64,
+    again_at: Option<Instant>,
+    /// Whether the attempt failed.
+    pub(crate) failed: bool,
 }
 
-impl Drop for Note<'_> {
+impl Note {
+    /// Writes it again and again.
+    pub(crate) async fn write(&mut self) {
+        loop {
+            sleep(NOTE_INTERVAL).await;
+            let mut text = self.text.clone();
+            let changed = {
+                let mut progress = self.context.progress.lock().unwrap_or_else(PoisonError::into_inner);
+                for (name, value) in &progress.told {
+                    text[name] = value.clone();
+                }
+                std::mem::take(&mut progress.changed)
+            };
+            if changed || self.again_at.is_none_or(|at| at < Instant::now()) {
+                text["n"] = self.written.into();
+                let life = NOTE_LIFE.as_millis().to_string();
+                let commands = self.published(&["SET".word(), self.key.clone(), text.to_string().into(), "PX".word(), life.into()]);
+                self.again_at = Some(Instant::now() + NOTE_LIFE / 3);
+                self.written += 1;
+                let pool = self.context.task.queue().pool();
+                let _ = pool.shared.transaction(&self.key, pool.limit, &commands).await;
+            }
+        }
+    }
+
+    /// A command on the note, and those that wake clients that watch the job (LQ-JOB-63).
+    fn published(&self, words: &[Vec<u8>]) -> Vec<Cmd> {
+        let task = &self.context.task;
+        let changed = task.queue().keys().key(&format!("changed:{}:{}.{}", task.id(), task.attempt(), self.written));
+        vec![
+            command(words),
+            command(&["RPUSH".word(), changed.clone(), "1".word()]),
+            command(&["PEXPIRE".word(), changed, WAIT_CAP_MS.to_string().into()]),
+        ]
+    }
+}
+
+impl Drop for Note {
     fn drop(&mut self) {
-        if self.written.is_some() {
-            let (pool, key) = (self.task.queue().pool().clone(), std::mem::take(&mut self.key));
-            let mut command = Cmd::new();
-            command.arg("DEL").arg(&key);
+        if self.written > 0 || self.failed {
+            let commands = self.published(&["DEL".word(), self.key.clone()]);
+            let (pool, key) = (self.context.task.queue().pool().clone(), std::mem::take(&mut self.key));
             let running = pool.clone();
-            pool.spawn(async move { drop(running.shared.send(&key, running.limit, &command).await) });
+            pool.spawn(async move { drop(running.shared.transaction(&key, running.limit, &commands).await) });
         }
     }
 }

@@ -56,11 +56,14 @@ impl Runner {
         let context = Context::new(&task, attempt);
         let running = function.call(context.clone(), given).map_err(dead)?;
         let limit = job.timeout().or(function.time_limit).filter(|limit| !limit.is_zero());
+        let mut note = context.note(&self.worker, started);
         let ended = tokio::select! {
             biased;
             ended = within(limit, &context, running) => ended,
-            () = context.write_notes(&self.worker, started) => return Ok(()),
+            () = note.write() => return Ok(()),
         };
+        note.failed = !matches!(ended, Some(Ended::Returned(_)));
+        drop(note);
         match ended {
             Some(Ended::Returned(value)) => self.complete(&task, &job, value, started).map_err(dead),
             Some(Ended::Unusable(why)) => Err(dead(why)),

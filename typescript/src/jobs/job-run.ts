@@ -63,12 +63,14 @@ export class JobRunner {
     const running = { item, job, definition, attempt, started };
     this.#progress.start(item, started);
     let returned: unknown;
+    let hasFailed = true;
     try {
       returned = await this.#call(running, input, context);
+      hasFailed = false;
     } catch (error) {
       throw this.#failed(running, error);
     } finally {
-      this.#progress.end(item);
+      this.#progress.end(item, hasFailed);
     }
     try {
       return this.#ending(running, returned);

@@ -10,6 +10,8 @@ export interface RunningNote {
   readonly token: number;
   readonly worker: string;
   readonly started: number;
+  /** How often it was rewritten in this attempt. */
+  readonly n?: number | undefined;
   readonly done?: number | undefined;
   readonly total?: number | undefined;
   readonly progress?: unknown;
@@ -23,6 +25,9 @@ export interface CancelledNote {
 
 export const runningKey = (keys: QueueKeys, id: string): string => keys.key(`job:${id}`);
 export const cancelledKey = (keys: QueueKeys, id: string): string => keys.key(`cancelled:${id}`);
+/** A list that has an element for a few seconds once a job has changed (LQ-JOB-63). `attempt`: of the item. */
+export const changedKey = (keys: QueueKeys, id: string, attempt: number, n: number): string =>
+  keys.key(`changed:${id}:${attempt}.${n}`);
 /** Says that the slot of a throttled job is taken: the slot is a part of the id. */
 export const slotKey = (keys: QueueKeys, id: string): string => keys.key(`slot:${id}`);
 /** A temporary list, renamed to `result:<id>` to wake waiting clients. */
@@ -41,8 +46,8 @@ export function writeCancelled(note: CancelledNote): string {
 export function readRunning(data: Buffer | null): RunningNote | undefined {
   const note = readNote(data);
   if (typeof note?.token !== "number") return undefined;
-  const { token, worker = "", started = 0, done, total, progress } = note as unknown as RunningNote;
-  return { token, worker, started, done, total, progress };
+  const { token, worker = "", started = 0, n = 0, done, total, progress } = note as unknown as RunningNote;
+  return { token, worker, started, n, done, total, progress };
 }
 
 /** As `readRunning`. */

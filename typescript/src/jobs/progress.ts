@@ -10,7 +10,8 @@ interface Entry {
   note: RunningNote;
   /** When it is to be written next, in ms since 1970; 0: as soon as can be. */
   writeAt: number;
-  isWritten: boolean;
+  /** How often it was written. */
+  written: number;
 }
 
 /** Writes notes about running jobs. Its errors do not concern the work. */
@@ -28,7 +29,7 @@ export class ProgressReporter {
   /** A job starts. */
   start(item: LeasedItem, started: number): void {
     const note = { token: item.token, worker: this.#worker, started };
-    this.#entries.set(item, { note, writeAt: 0, isWritten: false });
+    this.#entries.set(item, { note, writeAt: 0, written: 0 });
     this.#timer ??= setInterval(() => this.#write(), INTERVAL_MS).unref();
   }
 
@@ -41,11 +42,11 @@ export class ProgressReporter {
     entry.writeAt = 0;
   }
 
-  /** A job has ended. */
-  end(item: LeasedItem): void {
-    const entry = this.#entries.get(item);
+  /** An attempt has ended. */
+  end(item: LeasedItem, failed: boolean): void {
+    const written = this.#entries.get(item)?.written ?? 0;
     this.#entries.delete(item);
-    if (entry?.isWritten) this.#inBackground(this.#store.deleteRunning(item.queue, item.id.toString()));
+    if (written > 0 || failed) this.#inBackground(this.#store.deleteRunning(item, written));
     if (this.#entries.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -56,8 +57,8 @@ export class ProgressReporter {
     for (const [item, entry] of this.#entries) {
       if (now < entry.writeAt) continue;
       entry.writeAt = now + NOTE_LIFE_MS / 3;
-      entry.isWritten = true;
-      this.#inBackground(this.#store.writeRunning(item.queue, item.id.toString(), entry.note));
+      this.#inBackground(this.#store.writeRunning(item, { ...entry.note, n: entry.written }));
+      entry.written += 1;
     }
   }
 

@@ -4,12 +4,13 @@ import type { Outcome } from "../codecs.generated.js";
 import * as commands from "../commands.js";
 import type { Argument } from "../encoding.js";
 import { QueueKeys } from "../keys.js";
-import { Queue } from "../queue.js";
+import { type LeasedItem, Queue } from "../queue.js";
 import { MAX_ENTRIES, SCRIPTS, WAIT_CAP_MS } from "../scripts.generated.js";
 import { MAX_COPY_BYTES } from "./envelope.js";
 import {
   type CancelledNote,
   cancelledKey,
+  changedKey,
   NO_OUTCOME,
   NOTE_LIFE_MS,
   type RunningNote,
@@ -106,12 +107,19 @@ export class Store {
     }));
   }
 
-  async writeRunning(queue: Queue, id: string, note: RunningNote): Promise<void> {
-    await this.#send("SET", runningKey(queue.keys, id), writeRunning(note), "PX", String(NOTE_LIFE_MS));
+  /** Writes the note of a running job, and wakes clients that watch the job. */
+  async writeRunning({ queue, id, attempt }: LeasedItem, note: RunningNote): Promise<void> {
+    const key = runningKey(queue.keys, id.toString());
+    await this.#transaction(key, [
+      ["SET", key, writeRunning(note), "PX", String(NOTE_LIFE_MS)],
+      ...published(queue, id.toString(), attempt, note.n ?? 0),
+    ]);
   }
 
-  async deleteRunning(queue: Queue, id: string): Promise<void> {
-    await this.#send("DEL", runningKey(queue.keys, id));
+  /** Deletes it, if there is one, at the end of an attempt, which is change number `n`. */
+  async deleteRunning({ queue, id, attempt }: LeasedItem, n: number): Promise<void> {
+    const key = runningKey(queue.keys, id.toString());
+    await this.#transaction(key, [["DEL", key], ...published(queue, id.toString(), attempt, n)]);
   }
 
   /** Deletes all notes beside jobs (LQ-JOB-26). If that fails, they stay. */
@@ -232,4 +240,13 @@ async function inChunks(
     found.push(...((await call(keys.slice(from, from + MAX_ENTRIES))) as (Buffer | null)[]));
   }
   return found;
+}
+
+/** What wakes clients that watch a job (LQ-JOB-63). */
+function published(queue: Queue, id: string, attempt: number, n: number): [string, ...string[]][] {
+  const key = changedKey(queue.keys, id, attempt, n);
+  return [
+    ["RPUSH", key, "1"],
+    ["PEXPIRE", key, String(WAIT_CAP_MS)],
+  ];
 }

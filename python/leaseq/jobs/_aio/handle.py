@@ -1,6 +1,6 @@
 """A job that was enqueued, as its caller sees it."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -14,6 +14,7 @@ from leaseq.jobs.envelope import Result
 from leaseq.jobs.errors import ResultNotKept
 from leaseq.jobs.info import JobInfo, Status
 from leaseq.jobs.signals import JobEvent
+from leaseq.jobs.store._aio.watch import watched
 from leaseq.results import WAITS
 
 T = TypeVar("T")
@@ -66,7 +67,8 @@ class Handle(Generic[T]):
             if asking is None:
                 outcome = await waits.outcome(self.id, timeout)
             else:
-                # threads: asking.refuse_to_block()
+                # threads: instead = "await handle.aio.result(), or result(timeout=0), which does not wait"
+                # threads: asking.refuse_to_block("result()", instead)
                 with asking.waiting(queue.group, queue.name):
                     outcome = await waits.outcome(self.id, timeout)
         if outcome.state == "result":
@@ -78,6 +80,17 @@ class Handle(Generic[T]):
         state = await client.state_of_absent(self, outcome)
         error = "" if outcome.finished else (await queue.inspect(self.id)).error
         raise info.unsuccessful(self.id, self.queue, outcome, state, error)
+
+    def watch(self, timeout: Duration | None = None) -> AsyncIterator[JobInfo]:
+        """Yield all that is known of the job: now, and whenever its status, attempt or progress changes; the last is its end.
+
+        Waits without polling, for up to `timeout` seconds in all (None: without limit), and then raises TimeoutError. A worker
+        publishes what its job reports every 0.25 s at most. That a job is ready after a delay, and what a worker does
+        that publishes nothing, is seen within 4 s. The job has ended when its status is "succeeded", "failed", "cancelled" or
+        "unknown"; no exception is raised for that. A watch waits on two connections; from the 17th on that an App has at a
+        time, a watch has none and looks four times a second.
+        """
+        return watched(self._clients.aio, self, timeout)
 
     async def cancel(self) -> bool:
         """Remove the job from its queue. A worker that runs it ends it at its next heartbeat, within a third of the lease.

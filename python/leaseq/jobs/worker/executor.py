@@ -90,14 +90,15 @@ class Executor:
         if isinstance(ready, UnknownFunction):
             await self._unknown.put_off(item, ready)
         self._begin(item, lease, ready)
-        value, error = None, None
+        value, error, failed = None, None, True
         try:
             if isinstance(ready, JobResult):
                 ending = ready
             else:
                 ending, value, error = await self._run(item, lease, ready)
+            failed = ending.failed
         finally:
-            self._progress.end(item)
+            self._progress.end(item, failed=failed)
             if self._meter is not None:
                 self._meter.end(item)
         if ending.failed and error is None:

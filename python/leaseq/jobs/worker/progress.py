@@ -9,7 +9,7 @@ from leaseq._aio.queue import LeasedItem
 from leaseq.errors import LeaseqError
 from leaseq.jobs import job_state
 from leaseq.jobs.context import is_number
-from leaseq.jobs.job_state import JobState
+from leaseq.jobs.job_state import Change, JobState
 from leaseq.jobs.store._aio.store import Store
 
 REPORT_SECONDS = 0.25
@@ -25,7 +25,7 @@ class ProgressReporter:
         self._states: dict[LeasedItem, JobState] = {}
         self._changed: dict[LeasedItem, None] = {}
         self._written: dict[LeasedItem, float] = {}
-        self._over: dict[LeasedItem, None] = {}
+        self._over: dict[LeasedItem, Change] = {}
         self._work = asyncio.Event()
         self.performed = 0
         """Number of jobs that have ended here, in any way."""
@@ -37,13 +37,14 @@ class ProgressReporter:
         if len(self._states) == 1:
             self._work.set()
 
-    def end(self, item: LeasedItem) -> None:
-        """Record that a job has ended."""
+    def end(self, item: LeasedItem, *, failed: bool) -> None:
+        """Record that a job has ended, or an attempt of it that failed."""
         self.performed += 1
-        del self._states[item]
+        noted = self._states.pop(item)
         self._changed.pop(item, None)
-        if self._written.pop(item, None) is not None:
-            self._over[item] = None
+        written = self._written.pop(item, None) is not None
+        if written or failed:
+            self._over[item] = Change(item.id, item.attempt, noted.n + 1 if written else 0)
             self._work.set()
 
     def __len__(self) -> int:
@@ -71,22 +72,23 @@ class ProgressReporter:
         now = time.monotonic()
         old = [item for item, at in self._written.items() if now - at > job_state.LIFE_SECS / 3]
         changed = [item for item in dict.fromkeys([*self._changed, *old]) if item in self._states]
-        over = list(self._over)
+        over, self._over = self._over, {}
         self._changed.clear()
-        self._over.clear()
         for item in changed:
+            if item in self._written:
+                self._states[item].n += 1
             self._written[item] = now
         # jobs end while states are written, so what is written is known before
         due = [
             (
                 queue,
-                [(item.id, self._states[item]) for item in changed if item.queue.name == queue],
-                [item.id for item in over if item.queue.name == queue],
+                [(item.id, item.attempt, self._states[item]) for item in changed if item.queue.name == queue],
+                [end for item, end in over.items() if item.queue.name == queue],
             )
             for queue in {item.queue.name for item in (*changed, *over)}
         ]
-        for queue, states, ended in due:
+        for queue, states, ends in due:
             with contextlib.suppress(LeaseqError):  # of one queue is none of the others
                 # first: a job that has ended may run here again
-                await self._store.drop_states(queue, ended)
+                await self._store.drop_states(queue, ends)
                 await self._store.write_states(queue, states)

@@ -13,7 +13,7 @@ from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.item import Item
 from leaseq.jobs import info
 from leaseq.jobs.call import Call
-from leaseq.jobs.info import JobInfo, Status
+from leaseq.jobs.info import JobInfo, JobSnapshot, Status
 from leaseq.jobs.job_state import JobState
 from leaseq.jobs.settings import Settings
 from leaseq.jobs.store._sync.shared_waits import SharedWaits
@@ -66,11 +66,13 @@ class JobClient:
         self.store = Store(server, settings.group)
         self.after = after
         self.waits: dict[str, SharedWaits] = {}
+        self.watching: set[object] = set()
+        """The watches that block now."""
         THIS.forks(self)
 
     def after_fork(self) -> None:
         """Forget the waits of threads that do not exist in the child of a fork."""
-        self.waits = {}
+        self.waits, self.watching = {}, set()
 
     def enqueue_many(self, calls: Sequence[Call[Any]]) -> list[tuple[str, bool]]:
         """Enqueue calls, in one round trip for each queue and 256 of them, and one more where the server's time is asked for.
@@ -254,10 +256,11 @@ class JobClient:
         return found[offset : offset + limit]
 
     def _inspect(self, queue: str, ids: Sequence[str]) -> list[JobInfo]:
-        snapshots = self.store.snapshots(queue, ids)
-        return [
-            info.info_of(queue, one, self.settings.serializers, self.settings.functions) for one in snapshots
-        ]
+        return [self.info_of(queue, one) for one in self.store.snapshots(queue, ids)]
+
+    def info_of(self, queue: str, snapshot: JobSnapshot) -> JobInfo:
+        """Return what is known of a job, in the words of this App."""
+        return info.info_of(queue, snapshot, self.settings.serializers, self.settings.functions)
 
     def queue_of(self, job: Job) -> WorkQueue:
         """The queue that a job is in, which it knows from now on."""

@@ -23,8 +23,9 @@ from leaseq.errors import LeaseqError
 from leaseq.item import Item
 from leaseq.jobs import envelope, job_state
 from leaseq.jobs.info import JobSnapshot
-from leaseq.jobs.job_state import JobState
+from leaseq.jobs.job_state import Change, JobState
 from leaseq.jobs.options import DAY
+from leaseq.keys import QueueKeys
 from leaseq.results import WAITS, ItemInfo, ListState, Outcome
 
 MAX_QUEUES = 1000
@@ -140,20 +141,25 @@ class Store:
             found += map(job_state.read, values[: len(chunk)], values[len(chunk) :])
         return found
 
-    def write_states(self, name: str, states: Iterable[tuple[str, JobState]]) -> None:
-        """Write the states of jobs, in one round trip."""
+    def write_states(self, name: str, states: Iterable[tuple[str, int, JobState]]) -> None:
+        """Write the states of jobs, each with the id and the attempt, and publish these changes, in one round trip."""
         keys = self.queue(name).keys
         life = str(job_state.LIFE_SECS * 1000)
-        entries: list[tuple[Argument, ...]] = [
-            ("SET", job_state.key(keys, job_id), job_state.write(each), "PX", life) for job_id, each in states
-        ]
-        self.talk_all(name, entries)
+        entries: list[tuple[Argument, ...]] = []
+        for job_id, attempt, state in states:
+            entries.append(("SET", job_state.key(keys, job_id), job_state.write(state), "PX", life))
+            entries += _published(keys, Change(job_id, attempt, state.n))
+        if entries:
+            self.talk_all(name, [("MULTI",), *entries, ("EXEC",)])
 
-    def drop_states(self, name: str, ids: Sequence[str]) -> None:
-        """Delete the states that workers wrote of jobs."""
+    def drop_states(self, name: str, ends: Sequence[Change]) -> None:
+        """Delete the states of jobs whose attempts have ended, and publish these ends."""
         keys = self.queue(name).keys
-        for chunk in flows.chunks(ids):
-            self.talk(name, "DEL", *(job_state.key(keys, each) for each in chunk))
+        for chunk in flows.chunks(ends):
+            entries: list[tuple[Argument, ...]] = [("DEL", *(job_state.key(keys, end.id) for end in chunk))]
+            for end in chunk:
+                entries += _published(keys, end)
+            self.talk_all(name, [("MULTI",), *entries, ("EXEC",)])
 
     def forget(self, name: str, ids: Sequence[str]) -> None:
         """Delete all states of jobs."""
@@ -226,6 +232,12 @@ class Store:
         if not entries:
             return []
         return self.queue(name).executor.execute_all(entries)
+
+
+def _published(keys: QueueKeys, change: Change) -> list[tuple[Argument, ...]]:
+    """Return the commands that wake clients that watch the job (LQ-JOB-63)."""
+    key = job_state.change_key(keys, change)
+    return [("RPUSH", key, "1"), ("PEXPIRE", key, str(round(flows.WAIT_CAP * 1000)))]
 
 
 def _those(is_it: Callable[[ItemInfo], bool], items: list[ItemInfo]) -> list[str]:
