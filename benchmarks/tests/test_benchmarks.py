@@ -93,7 +93,7 @@ def test_each_call_is_one_round_trip(results: dict[str, Any]) -> None:
     assert set(server["round_trips"].values()) == {1}
 
 
-def printed(program: str, *args: str) -> dict[str, Any]:
+def printed(program: str, *args: str | Path) -> dict[str, Any]:
     """Return what a quick run of a program says as JSON."""
     command = [sys.executable, str(BENCHMARKS / program), "--quick", "--json", *args]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
@@ -118,6 +118,16 @@ def test_two_versions_take_rounds_in_turns(program: str) -> None:
     for name in ("here", "beside"):
         assert len(found[name]["rounds"]) == 2
         assert found[name]["calls"]["asyncio"]["lease"]["client_us"]["median"] > 0
+
+
+def test_jobs_of_two_versions_take_slices_in_turns(program: str, tmp_path: Path) -> None:
+    """The other one is the same here, in another folder."""
+    other = tmp_path / "python"
+    other.symlink_to(BENCHMARKS.parent / "python")
+    found = printed("jobs_beside.py", "--server", program, other)["steps"]
+    assert found.keys() == {"enqueue", "enqueue_many", "run", "result"}
+    for of in found.values():
+        assert min(of["here"]["min"], of["beside"]["min"], of["ratio"]["min"]) > 0
 
 
 def test_a_call_is_taken_apart_and_a_waiting_item_too(program: str) -> None:

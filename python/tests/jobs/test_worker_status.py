@@ -269,3 +269,16 @@ def test_kinds_of_work_are_bounded() -> None:
     totals.add(counts)
     assert totals[OTHER].events[0] == 10
     assert sum(row.events[0] for row in totals.values()) == MAX_KINDS + 10
+
+
+def test_nothing_runs_in_a_process_that_has_ended() -> None:
+    counts, kind = WorkCounts(), WorkKind("g", "q", "f")
+    row = counts.row(kind)
+    counts.count(row, "started")
+    counts.running(row, 1)
+    totals = WorkTotals()
+    totals.add(counts)
+    assert (totals[kind].running, totals[kind].events[0]) == (1, 1)
+    totals = WorkTotals()
+    totals.retire(counts)
+    assert (totals[kind].running, totals[kind].events[0]) == (0, 1)

@@ -53,6 +53,9 @@ def test_what_a_url_says() -> None:
     assert server_set("redis+cluster://a%40b:c@h,i:7/") == ServerSet(
         "cluster", (("h", 6379), ("i", 7)), "mymaster", 0, {"username": "a@b", "password": "c"}
     )
+    plus = server_set("redis+cluster://a+b:c+d@h")
+    assert plus is not None
+    assert plus.options == {"username": "a+b", "password": "c+d"}, "a + before the hosts is no space"
 
 
 def test_options_of_a_set() -> None:

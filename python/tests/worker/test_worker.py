@@ -197,6 +197,33 @@ def test_burst_ends_when_nothing_is_left_also_of_what_handlers_add(
     )
 
 
+def test_a_burst_looks_again_when_the_last_handler_has_ended(queue: Any, flavour: ClientFlavour) -> None:
+    """Also if the queue was empty when it looked while that handler ran."""
+    handled: list[str] = []
+    queue.add_items([Item(b"", id="short"), Item(b"", id="long")], keep=HOUR)
+    latch = Latch()
+
+    async def long_async(item: Any) -> None:
+        if item.id == "long":
+            await latch.wait_async()
+            await item.queue.add_item(Item(b"", id="more"))
+        handled.append(item.id)
+
+    def long(item: Any) -> None:
+        if item.id == "long":
+            latch.wait()
+            item.queue.add_item(Item(b"", id="more"))
+        handled.append(item.id)
+
+    handle = long_async if flavour.name == "asyncio" else long
+    with background_worker(flavour, queue, handle, burst=True, concurrency=2) as work:
+        latch.reached()
+        until(lambda: queue.stats().completed == 1 and work.run._dry)
+        latch.open()
+        assert work.result() == 3
+    assert handled == ["short", "long", "more"]
+
+
 def test_slow_work_is_not_hoarded(queue: Any, flavour: ClientFlavour) -> None:
     """Nothing is measured before the first end, so nothing is leased beyond the slots."""
     queue.add_items(Item(b"") for _ in range(50))
