@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.job_app import TIMEOUT_SECS, JobAppFlavour, until
+from support.redis_probe import EVALS, calls
 
 from leaseq import flows
 from leaseq.jobs import App, Context, Handle, JobFailed, JobInfo, Retry
+from leaseq.jobs.job_state import Change, JobState
 from leaseq.jobs.store._aio import watch as async_watch
 from leaseq.jobs.store._sync import watch as sync_watch
 
@@ -133,6 +135,30 @@ def test_a_watch_sees_that_a_failed_attempt_is_followed_by_another(flavour: JobA
         assert watcher.ended()[-1] == "failed"
     assert watcher.seen[-1].attempt == 2
     assert "ValueError: again" in watcher.seen[-1].error
+
+
+@pytest.mark.usefixtures("hours_of_wait")
+def test_a_watch_looks_until_an_attempt_is_over_whose_note_is_gone(
+    flavour: JobAppFlavour, redis_client: redis.Redis
+) -> None:
+    """A worker deletes the note before it releases the item, and the list of the first change is gone by then."""
+    flavour.app.job(name="f")(lambda: None)
+    handle = flavour.app.enqueue("f")
+    store, queue = flavour.app._clients.sync.store, flavour.app.queue()
+    item = queue.lease(3600)
+    assert item is not None
+    store.write_states("default", [(item.id, 1, JobState(token=item.token, done=1))])
+    watcher = Watcher(flavour, handle)
+    watcher.until("running", (1, None))
+    redis_client.delete(f"leaseq:{{jobs}}:default:changed:{item.id}:1.0")
+    store.drop_states("default", [Change(item.id, 1, 1)])
+    watcher.until("running")
+    looks = calls(redis_client, *EVALS)
+    until(lambda: calls(redis_client, *EVALS) > looks + 4)
+    queue.release(item, delay=3600, error="again")
+    watcher.until("retrying")
+    assert flavour(handle, "cancel")
+    assert watcher.ended()[-1] == "cancelled"
 
 
 @pytest.mark.usefixtures("hours_of_wait")

@@ -34,6 +34,7 @@ def watched(client: JobClient, job: Job, timeout: Duration | None) -> Iterator[J
     if asking is not None:
         asking.refuse_to_block("watch()", "async for info in handle.aio.watch()")
     seen: object = None
+    awaited = Change(job.id, 0, 0)
     while True:
         looked_at = concurrency.now()
         (snapshot,) = client.store.snapshots(job.queue, [job.id])
@@ -44,6 +45,7 @@ def watched(client: JobClient, job: Job, timeout: Duration | None) -> Iterator[J
             yield found
         if found.status in info.ENDS:
             return
+        awaited = _next(snapshot, awaited)
         left = until - concurrency.now()
         if left <= 0:
             raise info.unsuccessful(job.id, job.queue, snapshot.outcome, snapshot.state, snapshot.item.error)
@@ -54,7 +56,7 @@ def watched(client: JobClient, job: Job, timeout: Duration | None) -> Iterator[J
         if not looks_new:
             concurrency.sleep(min(PAUSE_SECS, left))
         with contextlib.nullcontext() if asking is None else asking.waiting(queue.group, queue.name):
-            _wait(client, queue, _next(snapshot), min(flows.WAIT_CAP, left))
+            _wait(client, queue, awaited, min(flows.WAIT_CAP, left))
 
 
 def _wait(client: JobClient, queue: WorkQueue, change: Change, seconds: float) -> None:
@@ -73,9 +75,15 @@ def _wait(client: JobClient, queue: WorkQueue, change: Change, seconds: float) -
         client.watching.discard(place)
 
 
-def _next(snapshot: JobSnapshot) -> Change:
-    """Return the change that its worker will publish next: the current one's, or of the attempt that follows."""
+def _next(snapshot: JobSnapshot, awaited: Change) -> Change:
+    """Return the change that its worker will publish next, in this attempt or in the one that follows.
+
+    A worker deletes its note before it releases the item. Until then it stays the change that was awaited, which ends each
+    wait at once.
+    """
     item, state = snapshot.item, snapshot.state
     if item.state != "leased":
         return Change(item.id, item.attempt + 1, 0)
-    return Change(item.id, item.attempt, state.n + 1 if state.token == item.token else 0)
+    if state.token == item.token:
+        return Change(item.id, item.attempt, state.n + 1)
+    return awaited if awaited.attempt == item.attempt else Change(item.id, item.attempt, 0)
