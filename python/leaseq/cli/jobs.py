@@ -11,8 +11,9 @@ import click
 from leaseq import formatting
 from leaseq.cli import confirmation, dead, output
 from leaseq.cli.audit import audited
-from leaseq.cli.exit_codes import ErrorHandlingGroup, ExitCode
+from leaseq.cli.exit_codes import CommandError, ErrorHandlingGroup, ExitCode
 from leaseq.cli.job_layer import app_class
+from leaseq.cli.params import duration
 from leaseq.cli.server import on_server
 
 if TYPE_CHECKING:
@@ -103,6 +104,34 @@ def status(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
     for info in found if not as_json else ():
         _show_traceback(info)
     return ExitCode.NO if any(each.status == "unknown" for each in found) else ExitCode.DONE
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@on_jobs
+@click.option(
+    "--timeout", type=duration, help="End with 1 if the job has not ended by then. [default: no limit]"
+)
+@output.as_json
+def watch(*, app: App, job_id: str, timeout: float | None, as_json: bool) -> int:
+    """Print a line whenever the status or progress of a job changes, until it has ended. Exits with 1 unless it succeeded.
+
+    \b
+    Examples:
+      leaseq jobs watch order-7
+      leaseq jobs watch order-7 --timeout 10m --json | jq -r .progress
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    status = ""
+    try:
+        for info in app.handle(job_id, app.queues[0]).watch(timeout):
+            status = info.status
+            if as_json:
+                output.record(_plain(info))
+            else:
+                output.line(" ".join(filter(None, (info.id, status, info.progress_text, info.error))))
+    except TimeoutError as error:
+        raise CommandError(str(error)) from error
+    return ExitCode.DONE if status == "succeeded" else ExitCode.NO
 
 
 @jobs.command()

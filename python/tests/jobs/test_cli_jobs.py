@@ -52,6 +52,25 @@ def test_jobs_are_listed_by_their_states(flavour: JobAppFlavour, call: Calls) ->
     assert call("jobs", "list", "gone").code == 2
 
 
+def test_a_job_is_watched(flavour: JobAppFlavour, call: Calls) -> None:
+    call.refused(
+        1, "has not ended: it is ready", "jobs", "watch", _enqueued(flavour, "add", 1, 2), "--timeout", "10ms"
+    )
+    flavour.burst()
+    failed = _enqueued(flavour, "fail", "no money")
+    with flavour.working():
+        watched = call("jobs", "watch", failed)
+    assert watched.code == 1
+    assert watched.lines[-1] == f"{failed} failed ValueError: no money"
+    (record,) = call.yes("jobs", "watch", "a", "--json").records
+    assert (record["status"], record["result"]) == ("succeeded", 3)
+    assert call("jobs", "watch", "none").lines == ["none unknown"]
+
+
+def _enqueued(flavour: JobAppFlavour, function: str, *args: object) -> str:
+    return str(flavour.app.function(function).with_options(id=function[0]).enqueue(*args).id)
+
+
 def test_jobs_are_listed_without_a_state(flavour: JobAppFlavour, call: Calls) -> None:
     call.refused(1, "there is no job", "jobs", "list")
     call.refused(2, "--offset is for one state", "jobs", "list", "--offset", "1")

@@ -37,6 +37,8 @@ async def watched(client: JobClient, job: Job, timeout: Duration | None) -> Asyn
     while True:
         looked_at = concurrency.now()
         (snapshot,) = await client.store.snapshots(job.queue, [job.id])
+        if (snapshot.outcome.state == "leased") != (snapshot.item.state == "leased"):
+            continue  # it changed between two calls
         found = client.info_of(job.queue, snapshot)
         looks_new = seen != (found.status, found.attempt, found.progress)
         if looks_new:
@@ -48,8 +50,6 @@ async def watched(client: JobClient, job: Job, timeout: Duration | None) -> Asyn
         left = until - concurrency.now()
         if left <= 0:
             raise info.unsuccessful(job.id, job.queue, snapshot.outcome, snapshot.state, snapshot.item.error)
-        if (snapshot.outcome.state == "leased") != (snapshot.item.state == "leased"):
-            continue  # it changed between two calls
         if concurrency.now() - looked_at > flows.WAIT_CAP / 2:
             continue  # the next change can be past, and what it leaves for the wait with it
         if not looks_new:

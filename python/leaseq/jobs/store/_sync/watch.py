@@ -38,6 +38,8 @@ def watched(client: JobClient, job: Job, timeout: Duration | None) -> Iterator[J
     while True:
         looked_at = concurrency.now()
         (snapshot,) = client.store.snapshots(job.queue, [job.id])
+        if (snapshot.outcome.state == "leased") != (snapshot.item.state == "leased"):
+            continue  # it changed between two calls
         found = client.info_of(job.queue, snapshot)
         looks_new = seen != (found.status, found.attempt, found.progress)
         if looks_new:
@@ -49,8 +51,6 @@ def watched(client: JobClient, job: Job, timeout: Duration | None) -> Iterator[J
         left = until - concurrency.now()
         if left <= 0:
             raise info.unsuccessful(job.id, job.queue, snapshot.outcome, snapshot.state, snapshot.item.error)
-        if (snapshot.outcome.state == "leased") != (snapshot.item.state == "leased"):
-            continue  # it changed between two calls
         if concurrency.now() - looked_at > flows.WAIT_CAP / 2:
             continue  # the next change can be past, and what it leaves for the wait with it
         if not looks_new:
