@@ -165,7 +165,7 @@ async function blockThenCheck<Found>(
   if (!timeIsUp) {
     const error = await block;
     // A server without memory refuses BLMOVE, though it needs none (6.7). Then the time passes without a block.
-    if (error?.code === "OOM") await waitForFirst(NEVER, startedAt + blockMs - now(), signals);
+    if (error?.code === "OOM") await pause(startedAt + blockMs - now(), signals);
     else if (error && !isTransient(error)) throw error;
     throwIfAborted(signals);
     return await checkOnce(target, connection);
@@ -198,6 +198,12 @@ export function untilAborted<Found>(wait: Promise<Found>, signals: AbortSignals)
 /** Whether a block that ended with this error may be repeated. */
 function isTransient(error: LeaseqError): boolean {
   return TRANSIENT_BLOCK_ERRORS.has(error.code) || error instanceof ConnectionError;
+}
+
+/** Lets time pass. Throws AbortError when a signal is aborted. */
+export async function pause(timeMs: number, signals: AbortSignals): Promise<void> {
+  await waitForFirst(NEVER, timeMs, signals);
+  throwIfAborted(signals);
 }
 
 export function throwIfAborted(signals: AbortSignals): void {

@@ -127,16 +127,32 @@ const ABSENT: Outcome = {
   content: Buffer.alloc(0),
 };
 
+/** How to wait for an element of a list. It stays there, so that every waiter is woken by it (LQ-BLOCK-12). */
+function onElement(list: Argument): Omit<WaitTarget<unknown>, "check"> {
+  return {
+    block: { name: "BLMOVE", args: [list, list, "LEFT", "LEFT"] },
+    settle: [],
+    alwaysSettle: false,
+    // reading has no effect
+    releaseFound: async () => {},
+  };
+}
+
+/** Waits once for an element of a list, and finds what `command` replies behind the block, whether there was an element or not. */
+export function elementTarget<Result>(list: Argument, command: commands.Command<Result>): WaitTarget<Result> {
+  return { ...onElement(list), check: async (on) => ({ found: await on.run(command) }) };
+}
+
 /** Waits for an outcome. `latest` returns what the last check found. */
 export function outcomeTarget(
   keys: QueueKeys,
   id: Bytes,
 ): { target: WaitTarget<Outcome>; latest: () => Outcome } {
   const command = commands.outcome(keys, [id]);
-  const list = keys.resultKey(encodeId(id));
   let created = 0;
   let latest = ABSENT;
   const target: WaitTarget<Outcome> = {
+    ...onElement(keys.resultKey(encodeId(id))),
     async check(on) {
       const [outcome = ABSENT] = await on.run(command);
       created ||= outcome.created;
@@ -146,12 +162,6 @@ export function outcomeTarget(
       const finished = ["result", "failure", "absent"].includes(latest.state);
       return finished ? { found: latest } : { dueInMs: WAIT_CAP_MS };
     },
-    // From the list to itself: the outcome stays, and every waiter is woken by it (LQ-BLOCK-12).
-    block: { name: "BLMOVE", args: [list, list, "LEFT", "LEFT"] },
-    settle: [],
-    alwaysSettle: false,
-    // reading has no effect
-    releaseFound: async () => {},
   };
   return { target, latest: () => latest };
 }

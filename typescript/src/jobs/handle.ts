@@ -3,8 +3,9 @@ import { checkSignal, untilAborted, type WaitOptions } from "../blocking.js";
 import type { ItemInfo, Outcome } from "../codecs.generated.js";
 import type { Queue } from "../queue.js";
 import { readResult } from "./envelope.js";
-import { infoOf, type JobInfo, type Status, statusOf, unsuccessful } from "./info.js";
+import { infoOf, type JobInfo, type Snapshot, type Status, statusOf, unsuccessful } from "./info.js";
 import type { Notes, Store } from "./store.js";
+import { watchJob } from "./watch.js";
 
 /** A job that was enqueued, perhaps by another program. */
 export class Handle<Result = unknown> {
@@ -54,13 +55,30 @@ export class Handle<Result = unknown> {
 
   /** Returns all that is known of the job. */
   async info(): Promise<JobInfo> {
+    return infoOf(this.id, this.queue, await this.#snapshot());
+  }
+
+  /**
+   * Yields what `info` returns: at once, and whenever the status, the attempt or the progress changes; the last is the end of the job,
+   * with the status "succeeded", "failed", "cancelled" or "unknown". Waits without polling, for `timeout` ms in all (default: without
+   * limit), then throws as `result` does. A worker publishes what its job reports every 250 ms at most. What is not published, such as
+   * the end of a delay or the death of a worker, is seen within 4 s. A watch waits on two connections; from the 17th on that an App has
+   * at a time, a watch has none and looks four times a second. Leaving the loop ends the wait at once, and an abort of `signal`
+   * throws AbortError.
+   */
+  watch(options: WaitOptions = {}): AsyncGenerator<JobInfo, void, void> {
+    const job = { id: this.id, queue: this.#queue, snapshot: () => this.#snapshot() };
+    return watchJob(job, this.#store.changes, options);
+  }
+
+  async #snapshot(): Promise<Snapshot> {
     const outcome = await this.#queue.outcome(this.id);
     const [item, [data], notes] = await Promise.all([
       this.#queue.inspect(this.id) as Promise<ItemInfo>,
       this.#store.data(this.#queue, [this.id]),
       this.#notes(),
     ]);
-    return infoOf(this.id, this.queue, { outcome, item, data, notes });
+    return { outcome, item, data, notes };
   }
 
   /**

@@ -4,6 +4,7 @@ import { textOf } from "../handler.js";
 import { argumentsOf, type Envelope, readEnvelope, readResult } from "./envelope.js";
 import { BadEnvelopeError, JobCancelled, JobFailed, ResultNotKept, ResultTimeout } from "./errors.js";
 import { type Failure, readFailure } from "./failure.js";
+import type { RunningNote } from "./job-state.js";
 import { WAITING } from "./result-waits.js";
 import type { Notes } from "./store.js";
 
@@ -17,6 +18,9 @@ export type Status =
   | "failed"
   | "cancelled"
   | "unknown";
+
+/** The statuses of jobs that no worker will run. */
+export const ENDS: ReadonlySet<Status> = new Set(["succeeded", "failed", "cancelled", "unknown"]);
 
 const STATUS: Readonly<Record<string, Status>> = {
   delayed: "delayed",
@@ -71,6 +75,11 @@ export interface Snapshot {
   readonly notes: Notes;
 }
 
+/** The note of the worker that runs a job now; undefined without one (LQ-JOB-24). */
+export function runningNote({ item, notes }: Pick<Snapshot, "item" | "notes">): RunningNote | undefined {
+  return item.state === "leased" && notes.running?.token === item.token ? notes.running : undefined;
+}
+
 /** The status of a job. */
 export function statusOf(outcome: Outcome, notes: Notes): Status {
   if (outcome.state === "absent") return notes.cancelled ? "cancelled" : "unknown";
@@ -94,8 +103,7 @@ export function infoOf(id: string, queue: string, { outcome, item, data, notes }
   const copy = data ?? notes.cancelled?.job;
   const job = copy ? unlessBad(() => readEnvelope(copy)) : result?.job;
   const failed = readFailure(errorOf(outcome) || String(item.error ?? ""));
-  const note = notes.running;
-  const running = item.state === "leased" && note?.token === item.token ? note : undefined;
+  const running = runningNote({ item, notes });
   const { args, kwargs } = (job && unlessBad(() => argumentsOf(job))) ?? { args: [], kwargs: {} };
   return {
     id,

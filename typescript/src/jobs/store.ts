@@ -6,6 +6,7 @@ import type { Argument } from "../encoding.js";
 import { QueueKeys } from "../keys.js";
 import { type LeasedItem, Queue } from "../queue.js";
 import { MAX_ENTRIES, SCRIPTS, WAIT_CAP_MS } from "../scripts.generated.js";
+import { ChangeWaits } from "./change-waits.js";
 import { MAX_COPY_BYTES } from "./envelope.js";
 import {
   type CancelledNote,
@@ -45,12 +46,15 @@ interface OpenQueue {
 export class Store {
   readonly #parts: ClientParts;
   readonly #opened = new Map<string, OpenQueue>();
+  /** The waits for changes of jobs, in all queues. */
+  readonly changes: ChangeWaits;
 
   constructor(
     readonly client: Client,
     readonly group: string,
   ) {
     this.#parts = partsOf(client);
+    this.changes = new ChangeWaits(this.#parts.pool);
   }
 
   queue(name: string): Queue {
