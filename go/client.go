@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -155,50 +154,7 @@ func (c *Client) leaseOfGroups(ctx context.Context, targets []*target[[]*LeasedI
 		}
 	}
 	raced = true
-	return c.race(ctx, targets, checks, conns, time.Until(timeoutAt))
-}
-
-// race lets each group block on a separate connection. The first that finds items ends the others.
-func (c *Client) race(ctx context.Context, targets []*target[[]*LeasedItem], checks []checked[[]*LeasedItem], conns []*router, timeout time.Duration) ([]*LeasedItem, bool, error) {
-	decided, decide := context.WithCancelCause(ctx)
-	defer decide(nil)
-	var (
-		all     sync.WaitGroup
-		mu      sync.Mutex
-		won     bool
-		winner  []*LeasedItem
-		failure error
-	)
-	accept := func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		first := !won
-		won = true
-		decide(context.Canceled)
-		return first
-	}
-	for i, each := range targets {
-		all.Go(func() {
-			wait := &waiting[[]*LeasedItem]{target: each, pool: c.pool, conn: conns[i], accept: accept}
-			items, ok, err := wait.run(decided, timeout, &checks[i])
-			mu.Lock()
-			defer mu.Unlock()
-			if ok {
-				winner = items
-			} else if err != nil && decided.Err() == nil {
-				failure = err // errors behind the decision are its effect, not its cause
-				decide(context.Canceled)
-			}
-		})
-	}
-	all.Wait()
-	switch {
-	case winner != nil:
-		return winner, true, nil
-	case ctx.Err() != nil:
-		return nil, false, aborted(ctx)
-	}
-	return nil, false, failure
+	return race(ctx, c.pool, targets, checks, conns, time.Until(timeoutAt))
 }
 
 // byGroup are the queues of each group, in their order, up to 16 in each list.

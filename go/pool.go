@@ -15,6 +15,8 @@ const (
 	maxIdle = 16
 	// refreshRegistration: a queue is registered again after this time, in case the server lost its registry.
 	refreshRegistration = 5 * time.Minute
+	// maxChangeWaits is how many calls of AwaitChange wait at a time, on two connections each.
+	maxChangeWaits = 16
 	// closeLimit is how long a close waits for replies. A server that is silent gives none.
 	closeLimit = 2 * time.Second
 )
@@ -34,6 +36,8 @@ type pool struct {
 	closing context.Context
 	end     context.CancelCauseFunc
 	tasks   tasks
+	// changeWaits has an element for each call of AwaitChange that waits.
+	changeWaits chan struct{}
 
 	mu sync.Mutex
 	// idle are connections to block on that no waiter uses.
@@ -49,6 +53,7 @@ func newPool(nodes []*node, limit time.Duration, log *slog.Logger) *pool {
 	p := &pool{
 		slots: &slotTable{moved: map[string]*node{}, given: nodes}, limit: limit, log: log,
 		settling: map[*router][]*call{}, waiting: map[*router]bool{}, registered: map[string]time.Time{},
+		changeWaits: make(chan struct{}, maxChangeWaits),
 	}
 	p.closing, p.end = context.WithCancelCause(context.Background())
 	// connections of a client that is given are shared with all of the application, and a late reply cannot close them

@@ -27,6 +27,23 @@ func (q *Queue) RemoveCommand(id string) []string {
 	return queueCall(removeScript, q.keys, encodeRemoveArguments([]string{id})).commands("EVAL", removeScript.source, false)[0]
 }
 
+// AwaitChange waits until the item has an outcome or the list of this key has an element, for 4 s at most. It returns false at once if 16 such
+// calls of the client wait.
+func (q *Queue) AwaitChange(ctx context.Context, id, list string) (bool, error) {
+	select {
+	case q.pool.changeWaits <- struct{}{}:
+	default:
+		return false, nil
+	}
+	defer func() { <-q.pool.changeWaits }()
+	targets := []*target[struct{}]{wakeTarget(q.pool, q.keys, id, list), wakeTarget(q.pool, q.keys, id, q.keys.resultKey(id))}
+	_, _, err := detach(ctx, q.pool, func(merged context.Context) (struct{}, bool, error) {
+		look := checked[struct{}]{due: waitCap, sent: time.Now()}
+		return race(merged, q.pool, targets, []checked[struct{}]{look, look}, make([]*router, len(targets)), Forever)
+	})
+	return true, err
+}
+
 // Background runs a task that Close of the client waits for, for a limited time.
 func (c *Client) Background(task func(context.Context)) {
 	c.pool.tasks.run(func() { task(context.Background()) })

@@ -161,7 +161,6 @@ func missingOf(count int, answers []Added) []int {
 // outcomeTarget waits for an outcome, and notes what the last look found.
 func outcomeTarget(p *pool, keys queueKeys, id string, latest *Outcome) *target[Outcome] {
 	call := outcomeCall(keys, []string{id})
-	list := keys.resultKey(id)
 	var created time.Time
 	check := func(on *router) checked[Outcome] {
 		sent := time.Now()
@@ -184,8 +183,19 @@ func outcomeTarget(p *pool, keys queueKeys, id string, latest *Outcome) *target[
 		ended := found.State == OutcomeStateResult || found.State == OutcomeStateFailure || found.State == OutcomeStateAbsent
 		return checked[Outcome]{found: found, ok: ended, due: waitCap, sent: sent}
 	}
-	// From the list to itself: the outcome stays, and every waiter is woken by it (LQ-BLOCK-12).
-	return &target[Outcome]{
-		check: check, block: []string{"BLMOVE", list, list, "LEFT", "LEFT"}, detached: true, giveBack: func(Outcome) {},
+	return &target[Outcome]{check: check, block: blockOn(keys.resultKey(id)), detached: true, giveBack: func(Outcome) {}}
+}
+
+// blockOn moves an element from a list to the list itself: it stays, and wakes every waiter (LQ-BLOCK-12).
+func blockOn(list string) []string { return []string{"BLMOVE", list, list, "LEFT", "LEFT"} }
+
+// wakeTarget waits until a list has an element, or for one block. What has changed then concerns the caller: the check only makes a server
+// notice that the time of the block is over.
+func wakeTarget(p *pool, keys queueKeys, id, list string) *target[struct{}] {
+	call := outcomeCall(keys, []string{id})
+	check := func(on *router) checked[struct{}] {
+		_, err := on.run(call, p.limit)
+		return checked[struct{}]{ok: err == nil, err: err}
 	}
+	return &target[struct{}]{check: check, block: blockOn(list), giveBack: func(struct{}) {}}
 }

@@ -54,6 +54,7 @@ type Info struct {
 // note is one of those beside a job.
 type note struct {
 	Token   json.Number  `json:"token"`
+	N       int          `json:"n"`
 	Worker  string       `json:"worker"`
 	Started int64        `json:"started"`
 	Done    *json.Number `json:"done"`
@@ -90,39 +91,68 @@ func (a *App) notes(ctx context.Context, queue *leaseq.Queue, id string) (runnin
 	return found[0], found[1], nil
 }
 
+// snapshot is all that the server has of a job.
+type snapshot struct {
+	outcome            leaseq.Outcome
+	item               leaseq.ItemInfo
+	running, cancelled *note
+	// data are those of the item, also of one that was cancelled.
+	data []byte
+}
+
+func (a *App) snapshot(ctx context.Context, queue *leaseq.Queue, id string) (*snapshot, error) {
+	outcomes, err := queue.Outcomes(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	items, err := queue.Inspect(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	running, cancelled, err := a.notes(ctx, queue, id)
+	if err != nil {
+		return nil, err
+	}
+	key := queue.Key("items")
+	reply, err := a.client.Command(ctx, key, "HGET", key, id)
+	if err != nil {
+		return nil, err
+	}
+	data, _ := reply.ToString()
+	if data == "" && cancelled != nil {
+		data = string(cancelled.Job)
+	}
+	return &snapshot{outcomes[0], items[0], running, cancelled, []byte(data)}, nil
+}
+
+// note is that of the current attempt, nil without one (LQ-JOB-24).
+func (s *snapshot) note() *note {
+	if s.running == nil || s.item.State != leaseq.StateLeased {
+		return nil
+	}
+	if token, isNumber := integer(s.running.Token); !isNumber || token != s.item.Token {
+		return nil
+	}
+	return s.running
+}
+
 // Info returns all that is known of the job.
 func (h *Handle[Out]) Info(ctx context.Context) (Info, error) {
 	queue, err := h.app.Queue(h.Queue)
 	if err != nil {
 		return Info{}, err
 	}
-	outcomes, err := queue.Outcomes(ctx, h.ID)
+	found, err := h.app.snapshot(ctx, queue, h.ID)
 	if err != nil {
 		return Info{}, err
 	}
-	items, err := queue.Inspect(ctx, h.ID)
-	if err != nil {
-		return Info{}, err
-	}
-	running, cancelled, err := h.app.notes(ctx, queue, h.ID)
-	if err != nil {
-		return Info{}, err
-	}
-	key := queue.Key("items")
-	data, err := h.app.client.Command(ctx, key, "HGET", key, h.ID)
-	if err != nil {
-		return Info{}, err
-	}
-	copied, _ := data.ToString()
-	if copied == "" && cancelled != nil {
-		copied = string(cancelled.Job)
-	}
-	return infoOf(outcomes[0], items[0], []byte(copied), running, cancelled), nil
+	return found.info(), nil
 }
 
-func infoOf(outcome leaseq.Outcome, item leaseq.ItemInfo, data []byte, running, cancelled *note) Info {
+func (s *snapshot) info() Info {
+	outcome, cancelled := s.outcome, s.cancelled
 	info := Info{Status: statusOf(outcome, cancelled != nil), Attempt: outcome.Attempt, Enqueued: outcome.Created, Ended: outcome.Ended}
-	job, err := readEnvelope(data)
+	job, err := readEnvelope(s.data)
 	if outcome.State == leaseq.OutcomeStateResult {
 		if result, failure := readResult(outcome.Content); failure == nil {
 			info.Result, info.Worker = result.all["result"], result.text("worker")
@@ -131,7 +161,7 @@ func infoOf(outcome leaseq.Outcome, item leaseq.ItemInfo, data []byte, running, 
 				job, err = envelope{result.format, copied}, nil
 			}
 		}
-	} else if text := errorOf(outcome, item); text != "" {
+	} else if text := errorOf(outcome, s.item); text != "" {
 		f := readFailure(text)
 		info.Error, info.Traceback, info.Worker, info.Started = describe(f.kind, f.message), f.traceback, f.worker, f.started
 	}
@@ -141,7 +171,7 @@ func infoOf(outcome leaseq.Outcome, item leaseq.ItemInfo, data []byte, running, 
 			info.Attempt += int(job.number("attempt", 1)) - 1
 		}
 	}
-	if token, isNumber := integer(tokenOf(running)); item.State == leaseq.StateLeased && isNumber && token == item.Token {
+	if running := s.note(); running != nil {
 		info.Worker, info.Started, info.Report = running.Worker, timeOf(running.Started), running.Progress
 		if running.Done != nil {
 			info.Progress = &Progress{HasTotal: running.Total != nil}
@@ -155,13 +185,6 @@ func infoOf(outcome leaseq.Outcome, item leaseq.ItemInfo, data []byte, running, 
 		info.Ended = timeOf(cancelled.At)
 	}
 	return info
-}
-
-func tokenOf(running *note) any {
-	if running == nil {
-		return nil
-	}
-	return running.Token
 }
 
 func errorOf(outcome leaseq.Outcome, item leaseq.ItemInfo) string {

@@ -96,10 +96,15 @@ func (w *noteWriter) end(failed bool) {
 
 // send runs a command on the note, and wakes clients that watch the job (LQ-JOB-63).
 func (w *noteWriter) send(command ...string) {
-	changed := w.item.Queue().Key(fmt.Sprintf("changed:%s:%d.%d", w.item.ID, w.item.Attempt, w.written))
+	changed := changedKey(w.item.Queue(), w.item.ID, w.item.Attempt, w.written)
 	w.app.client.Background(func(ctx context.Context) {
 		_, _ = w.app.client.Transaction(ctx, w.key, command, []string{"RPUSH", changed, "1"}, []string{"PEXPIRE", changed, "4000"})
 	})
+}
+
+// changedKey is a list that has an element for 4 s once a job has changed: number n of the changes of an attempt, from 0.
+func changedKey(queue *leaseq.Queue, id string, attempt, n int) string {
+	return queue.Key(fmt.Sprintf("changed:%s:%d.%d", id, attempt, n))
 }
 
 func itoa(d time.Duration) string {
