@@ -32,6 +32,7 @@ mod pipeline;
 mod pool;
 mod presence;
 mod queue;
+mod race;
 mod requests;
 mod router;
 mod script;

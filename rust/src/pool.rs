@@ -24,6 +24,9 @@ use crate::server::Node;
 pub(crate) const WAIT_CAP: Duration = Duration::from_millis(WAIT_CAP_MS);
 /// How many connections to block on are kept for later waiters.
 const MAX_IDLE: usize = 16;
+/// How many watches of jobs block at a time.
+#[cfg(feature = "jobs")]
+const MAX_WATCHES: usize = 16;
 /// A queue is registered again after this time, in case the server lost its registry.
 const REFRESH_REGISTRATION: Duration = Duration::from_secs(300);
 /// How long a close waits for replies. A server that is silent gives none.
@@ -37,6 +40,9 @@ pub(crate) struct Pool {
     /// For extensions in the background. Their time is short, and a late reply closes the connection.
     pub(crate) heartbeats: Router,
     pub(crate) beats: Heartbeats,
+    /// For those that watch jobs, which block on two connections each.
+    #[cfg(feature = "jobs")]
+    pub(crate) watches: Arc<tokio::sync::Semaphore>,
     /// Ends with the client.
     pub(crate) closing: CancellationToken,
     tasks: TaskTracker,
@@ -62,6 +68,8 @@ impl Pool {
             slots,
             limit,
             beats: Heartbeats::default(),
+            #[cfg(feature = "jobs")]
+            watches: Arc::new(tokio::sync::Semaphore::new(MAX_WATCHES)),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
             own: own.clone(),

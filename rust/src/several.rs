@@ -1,10 +1,8 @@
 //! Leasing from several queues.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -14,9 +12,10 @@ use crate::generated::scripts::MAX_QUEUES;
 use crate::leased_item::LeasedItem;
 use crate::pool::Pool;
 use crate::queue::{Queue, Wait};
+use crate::race::race;
 use crate::targets::LeaseTarget;
 use crate::unclaimed::Unclaimed;
-use crate::waiting::{Decision, Look, Target, Waiting, detached, wait_for};
+use crate::waiting::{Target, detached, wait_for};
 
 impl Client {
     /// Leases from the first queue that has an item, by strict precedence. Up to 16 queues of one group take one call; each group waits on a
@@ -70,46 +69,6 @@ async fn give_back(found: Option<Unclaimed>) -> Result<Option<Unclaimed>> {
         found.give_back().await;
     }
     Err(Error::closed())
-}
-
-/// Lets each group block on a separate connection. The first that finds items ends the others.
-async fn race(
-    pool: Arc<Pool>,
-    targets: Vec<LeaseTarget>,
-    looks: Vec<Look<Unclaimed>>,
-    ended: CancellationToken,
-    timeout: Option<Duration>,
-) -> Result<Option<Unclaimed>> {
-    let others = ended.child_token();
-    let decision = Decision { taken: Arc::new(AtomicBool::new(false)), others: others.clone() };
-    let waits = targets.into_iter().zip(looks).map(|(target, look)| {
-        let wait = Waiting::new(&pool, target).deciding(decision.clone()).run(others.clone(), timeout, Some(look));
-        let others = others.clone();
-        async move {
-            let result = wait.await;
-            // errors behind the decision are its effect, not its cause
-            let failed = result.is_err() && !others.is_cancelled();
-            if failed {
-                others.cancel();
-            }
-            (result, failed)
-        }
-    });
-    let mut failure = None;
-    let mut winner = None;
-    for (result, failed) in join_all(waits).await {
-        match result {
-            Ok(Some(found)) => winner = Some(found),
-            Err(error) if failed => failure = Some(error),
-            _ => {}
-        }
-    }
-    match (winner, failure) {
-        (Some(found), _) => Ok(Some(found)),
-        (None, Some(error)) => Err(error),
-        (None, None) if ended.is_cancelled() => Err(Error::closed()),
-        (None, None) => Ok(None),
-    }
 }
 
 /// The queues of each group, in their order, up to 16 in each list.

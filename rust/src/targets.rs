@@ -174,6 +174,11 @@ impl Target for RoomTarget {
     }
 }
 
+/// Moves an element from a list to the list itself: it stays, and wakes every waiter (LQ-BLOCK-12).
+pub(crate) fn block_on(list: Vec<u8>) -> Words {
+    vec![b"BLMOVE".to_vec(), list.clone(), list, b"LEFT".to_vec(), b"LEFT".to_vec()]
+}
+
 /// An outcome; what the last look found is noted.
 pub(crate) struct OutcomeTarget {
     queue: Queue,
@@ -206,10 +211,8 @@ impl Target for OutcomeTarget {
         Ok(Look { found: ended.then_some(()), due: Some(WAIT_CAP), sent })
     }
 
-    /// From the list to itself: the outcome stays, and every waiter is woken by it (LQ-BLOCK-12).
     fn block(&self) -> Words {
-        let list = self.queue.keys().result_key(&self.id);
-        vec![b"BLMOVE".to_vec(), list.clone(), list, b"LEFT".to_vec(), b"LEFT".to_vec()]
+        block_on(self.queue.keys().result_key(&self.id))
     }
 
     fn settles(&self) -> Vec<Call> {

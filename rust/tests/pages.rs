@@ -6,7 +6,7 @@ use std::process::Command;
 
 use common::Server;
 
-const EXAMPLES: [&str; 2] = ["orders", "mails"];
+const EXAMPLES: [&str; 3] = ["orders", "mails", "watch"];
 
 #[test]
 fn the_programs_of_the_page_print_what_the_page_says() {

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::generated::scripts::WAIT_CAP_MS;
 use crate::item_run::Task;
 use crate::jobs::failure::unix_ms;
+use crate::jobs::watch::changed_key;
 use crate::script::command;
 
 /// How often a note is written at most. A job that is over by then has none.
@@ -105,7 +106,7 @@ pub(crate) struct Note {
     key: Vec<u8>,
     text: Value,
     /// How often.
-    written: u64,
+    written: i64,
     again_at: Option<Instant>,
     /// Whether the attempt failed.
     pub(crate) failed: bool,
@@ -139,7 +140,7 @@ impl Note {
     /// A command on the note, and those that wake clients that watch the job (LQ-JOB-63).
     fn published(&self, words: &[Vec<u8>]) -> Vec<Cmd> {
         let task = &self.context.task;
-        let changed = task.queue().keys().key(&format!("changed:{}:{}.{}", task.id(), task.attempt(), self.written));
+        let changed = changed_key(task.queue(), task.id(), task.attempt(), self.written);
         vec![
             command(words),
             command(&["RPUSH".word(), changed.clone(), "1".word()]),

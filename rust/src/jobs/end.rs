@@ -66,7 +66,7 @@ fn failed<T>(text: &[u8], attempt: i64) -> JobEnd<T> {
     JobEnd::Failed { kind, message, attempt }
 }
 
-fn result_of<T: DeserializeOwned>(content: &[u8]) -> Result<T> {
+pub(crate) fn result_of<T: DeserializeOwned>(content: &[u8]) -> Result<T> {
     let map = read_map(content, "result").map_err(Error::refused)?;
     if let Some(codec) = text_member(&map, "codec") {
         return Err(Error::refused(format!("the result was written by serializer {codec}, which this client does not have")));

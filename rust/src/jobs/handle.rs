@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::encoding::{Word, bytes_of};
 use crate::error::Result;
-use crate::generated::codecs::{Outcome, OutcomeState, State, encode_remove_arguments};
+use crate::generated::codecs::{ItemInfo, Outcome, OutcomeState, State, encode_remove_arguments};
 use crate::generated::scripts::{REMOVE, WAIT_CAP_MS};
-use crate::jobs::end::{JobEnd, may_end};
+use crate::jobs::end::{may_end, result_of};
 use crate::jobs::envelope::MAX_COPY_BYTES;
 use crate::jobs::failure::{Failure, unix_ms};
 use crate::lease::first;
-use crate::queue::{Queue, Wait};
+use crate::queue::Queue;
 use crate::requests::queue_call;
 use crate::script::command;
 
@@ -58,6 +58,10 @@ impl JobStatus {
         }
     }
 
+    pub(crate) fn is_end(self) -> bool {
+        matches!(self, JobStatus::Succeeded | JobStatus::Failed | JobStatus::Cancelled | JobStatus::Unknown)
+    }
+
     fn of(outcome: &Outcome, cancelled: bool) -> JobStatus {
         match outcome.state {
             OutcomeState::Ready | OutcomeState::Delayed if outcome.attempt > 0 => JobStatus::Retrying,
@@ -90,33 +94,55 @@ pub struct JobInfo {
     pub worker: String,
 }
 
-impl Job {
-    /// All that is known of the job.
-    pub async fn info(&self) -> Result<JobInfo> {
-        let outcome = first(self.queue.outcomes(&[&self.id]).await?)?;
-        let item = first(self.queue.inspect(&[&self.id]).await?)?;
-        let (running, cancelled) = self.notes().await?;
-        let status = JobStatus::of(&outcome, cancelled.is_some());
+/// All that the server has of a job.
+pub(crate) struct Snapshot {
+    pub(crate) outcome: Outcome,
+    pub(crate) item: ItemInfo,
+    running: Option<Value>,
+    cancelled: Option<Value>,
+}
+
+impl Snapshot {
+    /// The note of the current attempt (LQ-JOB-24).
+    pub(crate) fn note(&self) -> Option<&Value> {
+        self.running.as_ref().filter(|note| self.item.state == State::Leased && note["token"].as_i64() == Some(self.item.token))
+    }
+
+    pub(crate) fn info(&self) -> Result<JobInfo> {
+        let outcome = &self.outcome;
+        let status = JobStatus::of(outcome, self.cancelled.is_some());
         let mut info =
             JobInfo { status, result: Value::Null, error: String::new(), progress: None, report: Value::Null, worker: String::new() };
         if outcome.state == OutcomeState::Result {
-            if let JobEnd::Returned(result) = self.end(Wait::No).await? {
-                info.result = result;
-            }
+            info.result = result_of(&outcome.content)?;
             let map = crate::jobs::envelope::read_map(&outcome.content, "result").ok();
             let worker = map.as_ref().and_then(|map| crate::jobs::format::text_member(map, "worker"));
             info.worker = worker.unwrap_or_default().into();
         } else {
-            let text = if outcome.state == OutcomeState::Failure { &outcome.content } else { &item.error };
+            let text = if outcome.state == OutcomeState::Failure { &outcome.content } else { &self.item.error };
             let failure = Failure::read(&String::from_utf8_lossy(text));
             (info.error, info.worker) = (failure.description(), failure.worker);
         }
-        if let Some(note) = running.filter(|note| item.state == State::Leased && note["token"].as_i64() == Some(item.token)) {
+        if let Some(note) = self.note() {
             info.worker = note["worker"].as_str().unwrap_or_default().into();
             info.report = note["progress"].clone();
             info.progress = note["done"].as_f64().map(|done| (done, note["total"].as_f64()));
         }
         Ok(info)
+    }
+}
+
+impl Job {
+    /// All that is known of the job.
+    pub async fn info(&self) -> Result<JobInfo> {
+        self.snapshot().await?.info()
+    }
+
+    pub(crate) async fn snapshot(&self) -> Result<Snapshot> {
+        let outcome = first(self.queue.outcomes(&[&self.id]).await?)?;
+        let item = first(self.queue.inspect(&[&self.id]).await?)?;
+        let (running, cancelled) = self.notes().await?;
+        Ok(Snapshot { outcome, item, running, cancelled })
     }
 
     /// The note about a running job, and that about a cancelled one.

@@ -14,6 +14,7 @@ mod runner;
 mod schedule;
 mod timetable;
 mod wall_clock;
+mod watch;
 
 pub use app::App;
 pub use context::Context;
