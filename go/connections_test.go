@@ -26,8 +26,11 @@ func TestUnixSocket(t *testing.T) {
 	folder := t.TempDir()
 	t.Cleanup(testserver.Start(folder, "--port", "0", "--unixsocket", filepath.Join(folder, "socket")))
 	path := filepath.Join(folder, "socket")
-	eventually(t, "the server is there", func() bool {
-		_, err := os.Stat(path)
+	eventually(t, "the server listens", func() bool {
+		conn, err := net.Dial("unix", path)
+		if err == nil {
+			conn.Close()
+		}
 		return err == nil
 	})
 	client, err := leaseq.Open("unix://" + path)

@@ -175,7 +175,7 @@ class ClientCopies:
         copy = RUST / "target" / "seeded"
         if not self._has_rust:
             copy.mkdir(parents=True, exist_ok=True)
-            for folder in ("src", "adapter"):
+            for folder in ("src", "adapter", "examples"):
                 shutil.copytree(RUST / folder, copy / folder, dirs_exist_ok=True)
             for file in ("Cargo.toml", "Cargo.lock", "README.md"):
                 shutil.copy(RUST / file, copy)

@@ -141,7 +141,7 @@ def test_a_worker_that_cannot_read_a_job_says_why(url: str, codec: Any, reason: 
 
 
 @pytest.mark.parametrize("form", ["json", "msgpack"])
-@pytest.mark.parametrize("before", [None, Zlib(least=0)], ids=["none", "one"])
+@pytest.mark.parametrize("before", [None, Zlib(least=0), Encrypted(KEY)], ids=["none", "first", "second"])
 def test_an_app_reads_what_it_wrote_before_it_had_all_its_codecs(url: str, before: Any, form: Format) -> None:
     both = [Zlib(least=0), Encrypted(KEY)]
     with flavour_of(url, before, format=form) as old, flavour_of(url, both) as new:

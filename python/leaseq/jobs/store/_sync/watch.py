@@ -53,17 +53,17 @@ def watched(client: JobClient, job: Job, timeout: Duration | None) -> Iterator[J
             raise info.unsuccessful(job.id, job.queue, snapshot.outcome, snapshot.state, snapshot.item.error)
         if concurrency.now() - looked_at > flows.WAIT_CAP / 2:
             continue  # the next change can be past, and what it leaves for the wait with it
-        if not looks_new:
+        is_crowded = len(client.watching) >= DIRECT
+        if is_crowded or not looks_new:
             concurrency.sleep(min(PAUSE_SECS, left))
+        if is_crowded:
+            continue
         with contextlib.nullcontext() if asking is None else asking.waiting(queue.group, queue.name):
             _wait(client, queue, awaited, min(flows.WAIT_CAP, left))
 
 
 def _wait(client: JobClient, queue: WorkQueue, change: Change, seconds: float) -> None:
     """Wait until a job changes so, its outcome is there, or the time is over."""
-    if len(client.watching) >= DIRECT:
-        concurrency.sleep(min(PAUSE_SECS, seconds))
-        return
     look = commands.outcome(queue.keys, [change.id])
     keys = [job_state.change_key(queue.keys, change), queue.keys.result + change.id]
     waits = [Wait(("BLMOVE", key, key, "LEFT", "LEFT"), seconds, look) for key in keys]
