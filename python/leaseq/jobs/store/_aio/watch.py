@@ -75,7 +75,7 @@ async def _wait(client: JobClient, queue: WorkQueue, change: Change, seconds: fl
 
 
 def _next(snapshot: JobSnapshot, awaited: Change) -> Change:
-    """Return the change that its worker will publish next, in this attempt or in the one that follows.
+    """Return the change that its worker will publish next, in this attempt or in the next.
 
     A worker deletes its note before it releases the item. Until then it stays the change that was awaited, which ends each
     wait at once.
