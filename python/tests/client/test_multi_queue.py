@@ -222,6 +222,19 @@ def test_closing_any_queue_ends_the_wait(
             several.lease(30)
 
 
+def test_a_queue_that_was_closed_before_the_first_call(
+    flavour: ClientFlavour, url: str, groups: tuple[str, ...]
+) -> None:
+    client = flavour.client(url)
+    queues = three(flavour, client, groups)
+    queues[0].add_item(Item(b"x"))
+    several = flavour.queues(queues)
+    queues[0].close()
+    with pytest.raises(leaseq.QueueClosedError, match="'a'"):
+        several.lease(30)
+    assert queues[1].stats().leased == 0
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_closing_a_queue_leaves_alone_a_connection_that_waits_no_more(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, which: int

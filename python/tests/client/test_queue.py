@@ -72,6 +72,15 @@ def test_a_pipeline_into_a_full_queue(flavour: ClientFlavour, url: str) -> None:
     assert second == [0, -1]
 
 
+def test_a_list_with_something_else_puts_nothing_into_a_pipeline(flavour: ClientFlavour, url: str) -> None:
+    """Also if that is in a later call than the first."""
+    client = flavour.client(url)
+    pipe, items = client.pipeline(), [Item(b"x", id=f"{n}") for n in range(300)]
+    with pytest.raises(leaseq.BadTypeError):
+        flavour.queue("q", client).add_items([*items, "no item"], pipe=pipe)  # type: ignore[list-item]
+    assert len(pipe) == 0
+
+
 def test_a_long_list_in_a_pipeline(flavour: ClientFlavour, url: str) -> None:
     """LQ-CALL-8: every call that the list is split into is in the pipeline."""
     client = flavour.client(url)

@@ -258,3 +258,17 @@ class TestLeaving:
         queue.configure(max_items=1)
         redis_client.set(KEY, "of another program")
         assert queue.delete()
+
+
+def test_each_queue_of_a_group_is_entered(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """A hand-off fills a queue without entering it; leasing from it does."""
+    for name in ("a", "b"):
+        fill(redis_client, url, name, group="g")
+    redis_client.delete(KEY)
+    several = flavour.queues([flavour.queue(name, url, group="g") for name in ("a", "b")])
+    for entry in (b"g:a", b"g:b"):
+        assert entry not in entries(redis_client)
+        assert several.lease(30) is not None
+        assert entry in entries(redis_client)

@@ -127,6 +127,23 @@ def test_what_ends_the_run_reaches_the_test(url: str) -> None:
         assert f.enqueue().status() == "succeeded"
 
 
+def test_each_job_runs_at_its_time(url: str) -> None:
+    app = App(url)
+    ran: list[tuple[str, float]] = []
+
+    with at_once(app) as clock:
+
+        @app.job(name="f")
+        def f(name: str) -> None:
+            ran.append((name, round(clock.now() - started)))
+
+        started = clock.now()
+        f.with_options(delay="2h").enqueue("second")
+        f.with_options(delay="1h").enqueue("first")
+        clock.advance("3h")
+    assert ran == [("first", 3600), ("second", 7200)]
+
+
 def test_in_an_event_loop(url: str) -> None:
     app = App(url)
 

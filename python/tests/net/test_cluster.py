@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
+from redis.crc import key_slot
 from support import servers
 from support.background_worker import background_worker
+from support.client_flavours import unwrap
 from support.servers import TIMEOUT_SECS
 
 import leaseq
@@ -105,6 +107,19 @@ def slot_of(nodes: servers.RedisCluster) -> Iterator[Callable[[str], Slot]]:
             return slot
 
         yield make
+
+
+def test_a_slot_that_had_no_node_is_looked_for_again(
+    flavour: ClientFlavour, nodes: servers.RedisCluster
+) -> None:
+    """A failed primary was not replaced when the topology was read."""
+    queue = flavour.queue(f"orphan-{flavour.name}", flavour.cluster_client(nodes.url))
+    queue.add_item(Item(b"x", id="a"))
+    topology = unwrap(queue).executor.route._topology
+    topology._nodes[key_slot(unwrap(queue).executor.key.encode())] = None
+    with pytest.raises(leaseq.UnavailableError, match="no node of the cluster has the slot"):
+        queue.stats()
+    assert queue.stats().ready == 1
 
 
 def test_a_pipeline_of_a_cluster(flavour: ClientFlavour, nodes: servers.RedisCluster) -> None:
