@@ -189,7 +189,7 @@ func outcomeTarget(p *pool, keys queueKeys, id string, latest *Outcome) *target[
 // blockOn moves an element from a list to the list itself: it stays, and wakes every waiter (LQ-BLOCK-12).
 func blockOn(list string) []string { return []string{"BLMOVE", list, list, "LEFT", "LEFT"} }
 
-// wakeTarget waits until a list has an element, or for one block. What has changed then concerns the caller: the check only makes a server
+// wakeTarget waits until a list has an element, or for one block. The caller finds out what has changed. The check only makes a server
 // notice that the time of the block is over.
 func wakeTarget(p *pool, keys queueKeys, id, list string) *target[struct{}] {
 	call := outcomeCall(keys, []string{id})

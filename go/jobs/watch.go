@@ -18,7 +18,7 @@ const (
 // Watch yields what Info returns: at once, and whenever the status, the attempt or the progress changes. It ends behind the Info of a job that has
 // ended: Succeeded, Failed, Cancelled or Unknown. An error ends it too, such as that of the context.
 //
-// It waits without polling. It sees within 4 s what wakes nothing: that a delay is over, or that a worker died. It takes two connections while
+// It waits without polling. It sees other changes within 4 s: the end of a delay, or the death of a worker. It takes two connections while
 // it waits; from the 17th on that a client has at a time, a watch takes none and looks four times a second.
 //
 //	for info, err := range handle.Watch(ctx) {

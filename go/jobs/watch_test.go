@@ -91,7 +91,7 @@ func (w *watcher) end() error {
 	}
 }
 
-// blocked waits until so many connections block on what wakes a watch.
+// blocked waits until want connections block on the lists of a watch.
 func blocked(t *testing.T, want int) {
 	t.Helper()
 	client, err := leaseq.Open(serverURL)

@@ -124,6 +124,11 @@ def lease_until(
     return reply
 
 
+def element_of(key: str) -> tuple[str, ...]:
+    """Return the block on a list that leaves it as it is, so that its element wakes any number of waiters (LQ-BLOCK-12)."""
+    return ("BLMOVE", key, key, "LEFT", "LEFT")
+
+
 def outcome(
     keys: QueueKeys, item_id: str, *, timeout: Duration | None, clock: Callable[[], float]
 ) -> Flow[list[Outcome]]:
@@ -135,8 +140,7 @@ def outcome(
     """
     command = commands.outcome(keys, [item_id])
     wait_until = deadline_after(timeout, clock)
-    key = keys.result + item_id
-    push = ("BLMOVE", key, key, "LEFT", "LEFT")
+    push = element_of(keys.result + item_id)
     found = answered((yield command))
     awaited = found[0].created
     while not (found[0].finished or found[0].state == "absent"):

@@ -91,7 +91,7 @@ fn work(client: &Client, app: &App) {
     tokio::spawn(async move { worker.run().await });
 }
 
-/// Waits until so many connections block.
+/// Waits until `want` connections block.
 async fn blocked(server: &Server, want: usize) {
     let line = format!("\r\nblocked_clients:{want}\r\n");
     eventually(&line, async || tell(server.port, "INFO clients").contains(&line)).await;

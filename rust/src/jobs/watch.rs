@@ -32,7 +32,7 @@ impl Job {
     /// What `info` returns: at once, and whenever the status, the attempt or the progress changes. The stream ends behind the info of a job that
     /// has ended: succeeded, failed, cancelled or unknown. An error ends it too.
     ///
-    /// It waits without polling. It sees within 4 s what wakes nothing: that a delay is over, or that a worker died. It takes two connections
+    /// It waits without polling. It sees other changes within 4 s: the end of a delay, or the death of a worker. It takes two connections
     /// while it waits, until it is dropped; from the 17th on that a client has at a time, a watch takes none and looks four times a second.
     ///
     /// ```no_run
@@ -70,7 +70,7 @@ impl Job {
     }
 }
 
-/// A list that wakes a watch. What has changed then concerns the watch: the look only makes a server notice that the time of the block is over.
+/// A list that wakes a watch, which then finds out what has changed. The look only makes a server notice that the time of the block is over.
 struct WakeTarget {
     job: Job,
     list: Vec<u8>,

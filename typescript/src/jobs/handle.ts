@@ -61,7 +61,7 @@ export class Handle<Result = unknown> {
   /**
    * Yields what `info` returns: at once, and whenever the status, the attempt or the progress changes; the last is the end of the job,
    * with the status "succeeded", "failed", "cancelled" or "unknown". Waits without polling, for `timeout` ms in all (default: without
-   * limit), then throws as `result` does. A worker publishes what its job reports every 250 ms at most. What is not published, such as
+   * limit), then throws as `result` does. A worker publishes the reports of its job every 250 ms at most. A change that is not published, such as
    * the end of a delay or the death of a worker, is seen within 4 s. A watch waits on two connections; from the 17th on that an App has
    * at a time, a watch has none and looks four times a second. Leaving the loop ends the wait at once, and an abort of `signal`
    * throws AbortError.

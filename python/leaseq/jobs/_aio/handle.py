@@ -85,8 +85,8 @@ class Handle(Generic[T]):
         """Yield all that is known of the job: now, and whenever its status, attempt or progress changes; the last is its end.
 
         Waits without polling, for up to `timeout` seconds in all (None: without limit), and then raises TimeoutError. A worker
-        publishes what its job reports every 0.25 s at most. That a job is ready after a delay, and what a worker does
-        that publishes nothing, is seen within 4 s. The job has ended when its status is "succeeded", "failed", "cancelled" or
+        publishes the reports of its job every 0.25 s at most. A change that is not published, such as the end of a delay or
+        the death of a worker, is seen within 4 s. The job has ended when its status is "succeeded", "failed", "cancelled" or
         "unknown"; no exception is raised for that. A watch waits on two connections; from the 17th on that an App has at a
         time, a watch has none and looks four times a second.
         """

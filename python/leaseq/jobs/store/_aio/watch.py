@@ -33,7 +33,7 @@ async def watched(client: JobClient, job: Job, timeout: Duration | None) -> Asyn
     # threads: if asking is not None:
     # threads:     asking.refuse_to_block("watch()", "async for info in handle.aio.watch()")
     seen: object = None
-    awaited = Change(job.id, 0, 0)
+    lease, awaited = 0, Change(job.id, 0, 0)
     while True:
         looked_at = concurrency.now()
         (snapshot,) = await client.store.snapshots(job.queue, [job.id])
@@ -46,7 +46,7 @@ async def watched(client: JobClient, job: Job, timeout: Duration | None) -> Asyn
             yield found
         if found.status in info.ENDS:
             return
-        awaited = _next(snapshot, awaited)
+        lease, awaited = _next(snapshot, lease, awaited)
         left = until - concurrency.now()
         if left <= 0:
             raise info.unsuccessful(job.id, job.queue, snapshot.outcome, snapshot.state, snapshot.item.error)
@@ -65,7 +65,7 @@ async def _wait(client: JobClient, queue: WorkQueue, change: Change, seconds: fl
     """Wait until a job changes so, its outcome is there, or the time is over."""
     look = commands.outcome(queue.keys, [change.id])
     keys = [job_state.change_key(queue.keys, change), queue.keys.result + change.id]
-    waits = [Wait(("BLMOVE", key, key, "LEFT", "LEFT"), seconds, look) for key in keys]
+    waits = [Wait(flows.element_of(key), seconds, look) for key in keys]
     place = object()
     client.watching.add(place)
     try:
@@ -74,15 +74,15 @@ async def _wait(client: JobClient, queue: WorkQueue, change: Change, seconds: fl
         client.watching.discard(place)
 
 
-def _next(snapshot: JobSnapshot, awaited: Change) -> Change:
-    """Return the change that its worker will publish next, in this attempt or in the next.
+def _next(snapshot: JobSnapshot, lease: int, awaited: Change) -> tuple[int, Change]:
+    """Return the token of the lease, 0 without one, and the change that a worker will publish next: in this lease, or in the next.
 
-    A worker deletes its note before it releases the item. Until then it stays the change that was awaited, which ends each
-    wait at once.
+    A worker deletes its note before it releases the item. Until the release it stays the change that was awaited in this
+    lease, which ends each wait at once.
     """
     item, state = snapshot.item, snapshot.state
     if item.state != "leased":
-        return Change(item.id, item.attempt + 1, 0)
+        return 0, Change(item.id, item.attempt + 1, 0)
     if state.token == item.token:
-        return Change(item.id, item.attempt, state.n + 1)
-    return awaited if awaited.attempt == item.attempt else Change(item.id, item.attempt, 0)
+        return item.token, Change(item.id, item.attempt, state.n + 1)
+    return item.token, awaited if lease == item.token else Change(item.id, item.attempt, 0)
