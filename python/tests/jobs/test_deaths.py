@@ -7,12 +7,16 @@ import contextlib
 import socket
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.job_app import until
+from support.redis_probe import count_blocked
+from support.servers import TIMEOUT_SECS
 
-from leaseq.jobs import App
+from leaseq.jobs import App, JobFailed
 from leaseq.jobs.worker.child import Child
 from leaseq.jobs.worker.estate import Estate
 from leaseq.jobs.worker.lease_journal import HeldLease, JournalReader, LeaseJournal, new_marks
@@ -23,6 +27,8 @@ from leaseq.jobs.worker.suspects import SuspectSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import redis
 
 HOUR = 3600.0
 
@@ -140,6 +146,28 @@ def test_a_charged_job_waits_by_its_own_backoff_and_the_number_of_its_attempt(ap
         assert handle.info().attempt == 2
     assert process.reader.over
     assert process.reader.left() == ([], [])
+
+
+def test_who_waits_for_a_charged_job_is_woken_where_it_dies(
+    app: App, redis_client: redis.Redis, cap_of_an_hour: None
+) -> None:
+    """LQ-CLIENT-12: its failure was written when somebody looked for it."""
+    handle = app.function("f").with_options(retries=0).enqueue()
+    process = Process()
+    process.journal.leased(app.queue().lease_items(1, HOUR))
+    estate = Estate(why="was ended by SIGSEGV", worker="host:1:a", charged=tuple(process.estate()))
+
+    async def settle() -> None:
+        async with app.aio:  # whose end ends waits
+            assert await Settlement(app.program, process.journal, estate, {}).run() == 0
+            assert await asyncio.to_thread(waiting.exception, TIMEOUT_SECS)
+
+    with ThreadPoolExecutor(1) as waiters:
+        waiting = waiters.submit(handle.result)
+        until(lambda: count_blocked(redis_client) == 1)
+        asyncio.run(settle())
+        with pytest.raises(JobFailed, match="SIGSEGV"):
+            waiting.result(0)
 
 
 def test_suspects_of_all_queues_are_kept_and_taken_in_the_lease_that_they_had(app: App) -> None:

@@ -170,4 +170,7 @@ class Settlement:
 
 
 def _item(held: HeldLease) -> LeasedItemBase:
-    return LeasedItemBase(held.id, b"", held.token, held.attempt, 0.0, 0.0)
+    """A lease to release, with `keep` where its item keeps an outcome (LQ-CLIENT-12)."""
+    item = LeasedItemBase(held.id, b"", held.token, held.attempt, 0.0, 0.0)
+    item.keep = float(held.keep)
+    return item
