@@ -169,9 +169,8 @@ class Endpoint:
         if command[0] == "AUTH" and type(reply) is redis.ResponseError:
             return redis.AuthenticationError(*reply.args)
         if isinstance(reply, redis.ResponseError) and command[0] in {"CLIENT", "SELECT"}:
-            return type(reply)(
-                f"{' '.join(command)}: {reply}"
-            )  # of the others, there may be a password in it
+            # of the others, there may be a password in it; the code stays in front
+            return type(reply)(f"{reply} (the reply to {' '.join(command)})")
         return reply
 
 

@@ -98,16 +98,19 @@ def test_an_endpoint_shows_no_password() -> None:
     assert "secret" not in repr(found) + str(found)
 
 
+@pytest.mark.each_server
+@pytest.mark.parametrize("rest", ["/3", "/0?client_name=a"])
 def test_what_a_server_refuses_for_now_is_no_setting(
-    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer]
+    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer], rest: str
 ) -> None:
-    """A script that runs for long makes a server refuse SELECT: that passes."""
-    server = own_server("--busy-reply-threshold", "10")
+    """A script that runs for long makes servers but Valkey 9 refuse SELECT and SETNAME: that passes."""
+    server = own_server("--lua-time-limit", "10")
+    url = server.url.removesuffix("/0") + rest
     with server.client() as running, server.client() as killing:
         busy = flavour.start(lambda: running.eval("while true do end", 0))
         servers.wait_until(lambda: is_busy(killing))
         with pytest.raises(leaseq.ServerError, match="BUSY") as refused:
-            flavour.queue("q", server.url.removesuffix("/0") + "/3").stats()
+            flavour.queue("q", url).stats()
         assert refused.value.definite
         killing.execute_command("SCRIPT", "KILL")
         with pytest.raises(redis.ResponseError):
