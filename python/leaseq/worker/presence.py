@@ -108,6 +108,12 @@ def new_id() -> str:
     return f"{host}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
+def index_page(reply: Sequence[Any]) -> list[tuple[bytes, str]]:
+    """Return ids with their scores from a reply of the index: RESP3 has pairs, RESP2 has one behind the other."""
+    pairs = reply if isinstance(reply[0], list) else zip(reply[::2], reply[1::2], strict=True)
+    return [(worker_id, repr(float(score))) for worker_id, score in pairs]
+
+
 def key(worker_id: str) -> str:
     """Return the key of the announcement of a worker."""
     return f"leaseq:worker:{worker_id}"

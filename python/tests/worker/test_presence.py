@@ -9,6 +9,8 @@ import pytest
 from support import servers
 from support.background_worker import TIMEOUT_SECS, BackgroundWorker, Latch, background_worker
 
+import leaseq.worker._aio.presence
+import leaseq.worker._sync.presence
 import leaseq.worker.aio.registry
 import leaseq.worker.registry
 from leaseq import BadArgumentError, BadTypeError, Item
@@ -62,6 +64,37 @@ def test_the_index_forgets_what_nobody_refreshes(
         until(lambda: redis_client.zscore(INDEX, work.worker.id))
         until(lambda: redis_client.zscore(INDEX, "old") is None)
         assert redis_client.zscore(INDEX, "other") is not None
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_workers_that_move_in_the_index_are_listed(
+    flavour: ClientFlavour,
+    url: str,
+    redis_client: redis.Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    size: int,
+    protocol: int,
+) -> None:
+    """The pages were by rank: behind one that was entered anew, or ended, the first of the next page was left out."""
+    now = redis_client.time()[0]
+    names = [f"w{number}" for number in range(6)]
+    redis_client.zadd(INDEX, {name: (now + 600) * 1000 + number // 3 for number, name in enumerate(names)})
+    counts = dict.fromkeys(("started", "concurrency", "completed", "held"), 0)
+    fields = {"host": "h", "pid": 1, "client": "c", "stopping": False, "queues": [], "items": [], **counts}
+    for name in names:
+        redis_client.set(presence.key(name), json.dumps(fields))
+    decode = presence.decode
+
+    def decode_later(worker_id: bytes, *read: Any) -> WorkerInfo | None:
+        if worker_id == b"w0":
+            redis_client.zadd(INDEX, {"w0": (now + 660) * 1000})
+        return decode(worker_id, *read)
+
+    monkeypatch.setattr(presence, "decode", decode_later)
+    monkeypatch.setattr(leaseq.worker._aio.presence, "PAGE_SIZE", size)
+    monkeypatch.setattr(leaseq.worker._sync.presence, "PAGE_SIZE", size)
+    assert [worker.id for worker in listed(flavour, f"{url}?protocol={protocol}")] == names
 
 
 def test_a_worker_that_enters_itself_again_started_when_it_did(

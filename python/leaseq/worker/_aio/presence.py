@@ -107,13 +107,22 @@ async def live_workers(server: str | concurrency.Client | None = None) -> list[W
         index = Executor(opened.client, presence.INDEX)
         found: list[WorkerInfo] = []
         seen: set[bytes] = set()
-        first, now = 0, await _time(index)
-        while ids := await index.execute("ZRANGE", presence.INDEX, str(first), str(first + PAGE_SIZE - 1)):
-            for worker_id in ids:
+        now = await _time(index)
+        lowest, skipped = "-inf", 0
+        # by score, which only grows: a place in the index changes when others are entered anew or end
+        while reply := await index.execute(
+            *("ZRANGE", presence.INDEX, lowest, "+inf", "BYSCORE"),
+            *("LIMIT", str(skipped), str(PAGE_SIZE), "WITHSCORES"),
+        ):
+            page = presence.index_page(reply)
+            for worker_id, _ in page:
                 if worker_id not in seen:
                     seen.add(worker_id)
                     found += await _read_worker(opened.client, worker_id, now)
-            first += PAGE_SIZE
+            if len(page) < PAGE_SIZE:
+                break
+            last = page[-1][1]
+            lowest, skipped = last, skipped + PAGE_SIZE if last == lowest else 0
         return sorted(found, key=lambda worker: worker.id)
 
 
