@@ -47,23 +47,27 @@ class Passwords:
         self._users: dict[str, PasswordHash] = {}
         self._key = os.urandom(32)
         self._known: set[bytes] = set()
-        """Names and passwords that were right, as keyed hashes: each password is checked slowly once."""
+        """Names and passwords that were right, as keyed hashes: each password is checked slowly once. A changed file has a new set."""
         self._guard = threading.Lock()
+        self._slow = threading.Lock()
         self._reload()
 
     def accept(self, name: str, password: str) -> bool:
         """Return whether this is the password of that user. Guesses are checked one after the other."""
         pair = hmac.digest(self._key, f"{name}\0{password}".encode("utf-8", "surrogatepass"), "sha256")
-        self._reload()
-        if pair in self._known:
-            return True
         with self._guard:
-            right = self._users.get(name, NO_USER).fits(password)
+            self._reload()
+            known, found = self._known, self._users.get(name, NO_USER)
+        if pair in known:
+            return True
+        with self._slow:
+            right = found.fits(password)
             if right:
-                self._known.add(pair)
+                known.add(pair)
             return right
 
     def _reload(self) -> None:
+        """Read the file if it has changed."""
         changed_at = self._path.stat().st_mtime_ns
         if changed_at == self._changed_at:
             return

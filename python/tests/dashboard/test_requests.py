@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,14 @@ from starlette.authentication import AuthCredentials, AuthenticationBackend, Sim
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.routing import Mount
+from support import servers
 from support.dashboard_site import Browser, browser, everything, visiting
 
 import leaseq
 from leaseq import dashboard
 from leaseq.dashboard.application import MAX_FORM_BYTES, Dashboard
 from leaseq.dashboard.authentication import PasswordLogin, ProxyLogin
-from leaseq.dashboard.passwords import Passwords, line_of
+from leaseq.dashboard.passwords import PasswordHash, Passwords, line_of
 from leaseq.dashboard.request_guard import POLICY
 from leaseq.errors import BadArgumentError, NoServerError
 
@@ -210,6 +212,28 @@ def test_a_password_is_checked_slowly_once(users: Path) -> None:
     first, again, wrong = secs("päss:word"), secs("päss:word"), secs("x")
     assert first > 0.02 < wrong
     assert again < 0.01
+
+
+def test_a_password_that_is_changed_while_it_is_checked_is_not_known(
+    users: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old one was entered among those that are right in the new file."""
+    passwords = Passwords(users)
+    other = threading.Thread(target=passwords.accept, args=("eve", "x"))
+
+    def fits_later(found: PasswordHash, password: str) -> bool:
+        if other.ident is None:
+            users.write_text(line_of("eve", "x") + "\n")
+            os.utime(users, ns=(1, 1))
+            other.start()
+            servers.wait_until(lambda: "eve" in passwords._users)
+        return fits(found, password)
+
+    fits = PasswordHash.fits
+    monkeypatch.setattr(PasswordHash, "fits", fits_later)
+    assert passwords.accept("ada", "päss:word")
+    other.join()
+    assert not passwords.accept("ada", "päss:word")
 
 
 def test_a_user_who_is_removed_from_the_file_is_out_at_once(users: Path) -> None:
