@@ -17,7 +17,7 @@ from support.job_app import JobAppFlavour, for_asyncio, until
 from leaseq import BadArgumentError, BadTypeError
 from leaseq._aio import concurrency as async_concurrency
 from leaseq._sync import concurrency as sync_concurrency
-from leaseq.jobs import App, Backoff, Context, JobCancelled, JobFailed, ResultNotKept
+from leaseq.jobs import App, Backoff, Context, JobCancelled, JobFailed, ResultNotKept, info
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -205,6 +205,52 @@ def test_results_that_nobody_keeps_are_handed_on_and_cannot_be_waited_for(flavou
         handle.result()
     flavour.burst()
     assert handle.result(0) == 2
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_chain_is_over_where_nothing_is_kept_of_its_last_job(url: str, *, asynchronous: bool) -> None:
+    """It was "ready" for as long as the result of the job before the last was kept."""
+    with JobAppFlavour(App(url), asynchronous=asynchronous) as flavour:
+        steps = [
+            flavour.app.job(name=name, keep=keep, queue=name)(lambda number: number + 1)
+            for name, keep in (("one", 60), ("two", 60), ("three", None))
+        ]
+        first, *rest = steps
+        chain = flavour.app.chain(first.call(0))
+        for step in rest:
+            chain = chain.then(step.partial())
+        handle = flavour(chain, "enqueue")
+        for queue in ("one", "two", "three"):
+            assert flavour(handle, "status") == "ready"
+            flavour.burst(queues=[queue])
+        assert flavour(handle, "status") == "unknown"
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_job_that_is_handed_on_between_two_looks_is_ready(
+    url: str, monkeypatch: pytest.MonkeyPatch, *, asynchronous: bool
+) -> None:
+    with JobAppFlavour(App(url), asynchronous=asynchronous) as flavour:
+
+        @flavour.app.job(name="one", queue="one")
+        def one() -> int:
+            return 1
+
+        @flavour.app.job(name="two", queue="two")
+        def two(number: int) -> int:
+            return number
+
+        handle = flavour(flavour.app.chain(one.call()).then(two.partial()), "enqueue")
+        looks: list[str] = []
+        status_of = info.status_of
+
+        def status_later(outcome: Any, state: Any) -> Any:
+            looks.append(outcome.id)
+            return "succeeded" if len(looks) == 1 else status_of(outcome, state)
+
+        monkeypatch.setattr(info, "status_of", status_later)
+        assert flavour(handle, "status") == "ready"
+        assert looks == [handle.id, handle.last.id] * 2
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

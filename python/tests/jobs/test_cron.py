@@ -358,6 +358,14 @@ def test_a_job_may_have_a_schedule_and_be_enqueued_as_well(flavour: JobAppFlavou
     assert nightly.call.options.retries == often.call.options.retries == 1
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.5, "0.5"), (86_400, "86400"), (1_234_567, "1234567"), (86_400.25, "86400.25"), (0.1 + 0.2, "0.3")],
+)
+def test_an_interval_is_shown_whole(seconds: float, text: str) -> None:
+    assert str(IntervalTrigger(seconds)) == f"every {text} s"
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_schedules_are_listed_paused_resumed_and_triggered(
     url: str, redis_client: redis.Redis, *, asynchronous: bool
@@ -378,7 +386,7 @@ def test_schedules_are_listed_paused_resumed_and_triggered(
         flavour(schedules, "pause", "s")
         flavour.run(take_turn(taken(flavour)))
         (info,) = flavour(schedules, "inspect")
-        assert (info.name, info.queue, info.rule, info.function) == ("s", "default", f"every {AGE:g} s", "s")
+        assert (info.name, info.queue, info.rule, info.function) == ("s", "default", f"every {AGE} s", "s")
         assert (info.paused, info.last, info.next) == (True, 0.0, 2 * AGE)
         assert slots(flavour) == []
         flavour(schedules, "resume", "s")

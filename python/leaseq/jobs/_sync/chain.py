@@ -120,8 +120,19 @@ class ChainHandle(Generic[T]):
         return self.stages[0].added
 
     def status(self) -> Status:
-        """Return the status of the job whose turn it is; "succeeded" when the last job has."""
-        return _status(self._statuses())
+        """Return the status of the job whose turn it is; "succeeded" when the last job has.
+
+        "unknown" if that job has ended and nothing is kept of it.
+        """
+        handed_on = -1
+        while True:
+            turn, status = _turn(self._statuses())
+            if status != "succeeded" or turn == len(self.stages) - 1:
+                return status
+            if turn == handed_on:
+                return "unknown"
+            # the next is there already, or its end was not kept: it was asked for first
+            handed_on = turn
 
     def _statuses(self) -> list[Status]:
         """Ask from the last job to the first: what is handed on meanwhile is seen in one of them."""
@@ -156,11 +167,7 @@ def _left(over: float | None) -> float | None:
     return None if over is None else max(0.0, over - concurrency.now())
 
 
-def _status(statuses: Sequence[Status]) -> Status:
-    """Return the status of the job whose turn it is. Statuses were read from the last job to the first."""
-    for number, status in enumerate(reversed(statuses)):
-        if status == "succeeded" and number > 0:
-            return "ready"  # handed on since the next was asked
-        if status != "unknown":
-            return status
-    return "unknown"
+def _turn(statuses: Sequence[Status]) -> tuple[int, Status]:
+    """Return the number of the last job of which something is known, and its status."""
+    known = [number for number, status in enumerate(statuses) if status != "unknown"]
+    return (known[-1], statuses[known[-1]]) if known else (0, "unknown")

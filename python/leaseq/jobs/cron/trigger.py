@@ -126,7 +126,7 @@ class IntervalTrigger:
         return round(self.seconds * 1000)
 
     def __str__(self) -> str:
-        return f"every {self.seconds:g} s"
+        return f"every {self.seconds:.15g} s"
 
 
 def zone(given: str | tzinfo) -> tzinfo:
