@@ -90,7 +90,7 @@ example-celery: .venvs/from_celery/.installed ## the same for Celery
 # -- tests: three commands. Steps joined by + run side by side, two at a time: the longest is first.
 
 TEST_STEPS := conformance-python+lint+typescript+vectors pytest
-REST_STEPS := conformance-others+docs+vectors-core go rust kube dashboard typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
+REST_STEPS := conformance-others+docs+vectors-core go rust kube+dashboard+typescript-compat pytest-slow pytest-servers+pytest-oldest+pytest-newest seeded-bugs bench-count
 
 .PHONY: list-steps
 list-steps: # for .ci/run, which looks whether each has run
@@ -122,7 +122,7 @@ pytest: setup ## quick tests of the Python client, worker, jobs and command line
 
 .PHONY: pytest-slow
 pytest-slow: servers typescript-build go-build rust-build postgres $(EXAMPLE_ENVIRONMENTS) ## tests that take longer, on one server
-	$(PYTEST) --tier=slow
+	$(PYTEST) -n 3 --tier=slow
 
 .PHONY: pytest-servers
 pytest-servers: servers ## tests that are about the server, on the other core servers

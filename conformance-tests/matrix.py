@@ -9,6 +9,7 @@ whole. The last line is `conformance: N of M passed`. Exits with 0 if every run 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -30,8 +31,8 @@ ADAPTERS: Final = {
     "rust": (str(ROOT / "rust/target/debug/leaseq-adapter"),),
     "typescript": (str(ROOT / "tools/node.sh"), "node", str(ROOT / "typescript/dist/adapter/main.js")),
 }
-PROCESSORS: Final = 2
-"""CPUs that the runs share: several runs at a time, or one run with several jobs."""
+AT_A_TIME: Final = 2 * (os.cpu_count() or 1)
+"""Runs at a time, or jobs of one run: more than there are CPUs, since most cases wait for most of their time."""
 
 
 @dataclass
@@ -74,9 +75,9 @@ def main() -> int:
     pairs = [
         (adapter, server) for server in options.servers.split(",") for adapter in options.adapters.split(",")
     ]
-    jobs = max(1, PROCESSORS // len(pairs))
+    jobs = max(1, AT_A_TIME // len(pairs))
     cells = [Cell(adapter, server, options.case, jobs) for adapter, server in pairs]
-    with ThreadPoolExecutor(PROCESSORS) as pool:
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
         for cell in pool.map(run, cells):
             print(cell.line, flush=True)
             if cell.code:

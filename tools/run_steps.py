@@ -2,7 +2,8 @@
 
     python tools/run_steps.py NAME STEP[+STEP...] [STEP...]
 
-Steps joined by `+` run side by side, two at a time; what one of them printed is shown when it has ended, whole if it failed.
+Steps joined by `+` run side by side, two at a time; what one of them printed is shown when it has ended, whole if it failed,
+else its last line and what it left out.
 The other steps run alone and print as they go. All steps run even if one fails; the last lines of each that failed are shown
 again before the table, for readers who see the end alone. Exits with 1 if one failed. A step that hangs is ended after 45
 minutes, so that the table still tells which one it was.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -26,6 +28,10 @@ SIDE_BY_SIDE: Final = 2
 LIMIT_SECONDS: Final = 45 * 60
 LAST_LINES: Final = 40
 """Lines of a failed step that are shown again."""
+LEFT_OUT: Final = re.compile(
+    "^(SKIPPED|XFAIL) |^\N{INFORMATION SOURCE} (skipped|todo|cancelled) [1-9]|^=+ .*[1-9][0-9]* (skipped|xfailed).* =+$"
+)
+"""Lines of pytest and of Node about tests that did not run. `.ci/run` fails where there is one."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +96,16 @@ def run_group(steps: list[str]) -> list[StepResult]:
         for ended in as_completed([pool.submit(run, step, shown=False) for step in steps]):
             result = ended.result()
             results.append(result)
-            shown = result.output.rstrip() if result.code else f"  {_last_lines(result.output, 1).strip()}"
-            print(f"{result.line}\n{shown}", flush=True)
+            print(f"{result.line}\n{_summary(result)}", flush=True)
     return results
+
+
+def _summary(result: StepResult) -> str:
+    """All lines of a step that failed; of another its last one, and those about what it left out, for `.ci/run`."""
+    if result.code:
+        return result.output.rstrip()
+    left_out = [line for line in result.output.splitlines() if LEFT_OUT.search(line)]
+    return "\n".join([f"  {_last_lines(result.output, 1).strip()}", *left_out])
 
 
 def _last_lines(output: str, count: int) -> str:

@@ -38,3 +38,22 @@ def test_the_end_of_a_step_that_failed_is_shown_again(
     assert again[1] == "why"
     assert [line.split()[0] for line in again[-2:]] == ["fails", "ends"]
     assert again.count("ends") == 0
+
+
+def test_what_a_step_left_out_is_shown_also_of_steps_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`.ci/run` looks for these lines in what it prints."""
+    main = runpy.run_path(str(ROOT / "tools" / "run_steps.py"))["main"]
+    left_out = [
+        "SKIPPED [1] test_a.py:3: no server",
+        "=== 3 passed, 1 skipped in 0.10s ===",
+        "\N{INFORMATION SOURCE} todo 1",
+    ]
+    told = "".join(f"\t@echo '{line}'\n" for line in [*left_out, "=== 3 passed in 0.10s ===", "last"])
+    (tmp_path / "Makefile").write_text(f"leaves:\n{told}ends:\n\t@echo ends\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["make all", "leaves+ends"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert [line for line in lines if line in left_out] == left_out
+    assert {"  last", "  ends"} <= set(lines)
