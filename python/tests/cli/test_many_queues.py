@@ -119,6 +119,14 @@ class TestReading:
         answers = read_all(redis_client, [commands.stats(each) for each in keys])
         assert [answer.dead for answer in answers] == [1] * 3
 
+    def test_each_call_without_a_reply_has_an_error(self, redis_client: redis.Redis) -> None:
+        """Also the first: the connection ends behind the second call."""
+        keys = fill(redis_client, 3, filled=3)
+        first, *rest = [commands.stats(each) for each in keys]
+        answers = read_all(redis_client, [first, ("QUIT", "now"), *rest])
+        assert answers[0].dead == 1
+        assert [type(answer).__name__ for answer in answers[2:]] == ["ReplyLostError"] * 2
+
     def test_a_server_that_is_away(self, own_server: servers.StartServer) -> None:
         server = own_server()
         with server.client() as client:

@@ -261,6 +261,27 @@ def add_until_it_works(queue: leaseq.WorkQueue, ids: list[str]) -> int:
     return failures
 
 
+def test_a_primary_that_its_sentinel_finds_down_is_not_taken(
+    flavour: ClientFlavour, sentinel: SentinelSet, startable_name: str
+) -> None:
+    """LQ-CLIENT-5: the next Sentinel is asked, even where the first one alone finds its primary down (s_down)."""
+    with (
+        servers.SpawnedServer(startable_name) as primary,
+        Watcher(startable_name, sentinel.service, primary.port) as alone,
+    ):
+        places = [("127.0.0.1", alone.port), *sentinel.sentinels]
+        primary.stop()
+        with alone.client(decode_responses=True) as client:
+
+            def flags() -> str:
+                state: Any = client.sentinel_master(sentinel.service)
+                return str(state["flags"])
+
+            servers.wait_until(lambda: "s_down" in flags(), SAFE)
+            assert "o_down" not in flags()  # that takes two of them
+        assert flavour.queue("q", of_sentinels(flavour, places, sentinel.service)).stats().ready == 0
+
+
 def test_a_sentinel_that_sees_too_few_others_is_not_believed(
     flavour: ClientFlavour, sentinel: SentinelSet
 ) -> None:
