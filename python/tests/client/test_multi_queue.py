@@ -73,6 +73,17 @@ def test_fair(flavour: ClientFlavour, url: str, groups: tuple[str, ...]) -> None
     assert {queues.lease(30).queue.name for _ in range(3)} == {"a"}, "the others are empty"
 
 
+def test_queues_of_one_name(flavour: ClientFlavour, url: str) -> None:
+    """In two groups, or in two databases, they are two queues."""
+    other_database = f"{url.rpartition('/')[0]}/1"
+    a, b = flavour.queue("mail", url, group="a"), flavour.queue("mail", url, group="b")
+    c = flavour.queue("mail", other_database, group="a")
+    for queue, name in ((a, "a"), (b, "b"), (c, "c")):
+        queue.add_item(Item(b"x", id=name))
+    queues = flavour.queues([a, b, c], fair=True)
+    assert [queues.lease(30).id for _ in range(3)] == ["a", "b", "c"]
+
+
 def test_what_it_refuses(flavour: ClientFlavour, url: str) -> None:
     """LQ-ERROR-1: what is no list of queues."""
     a, other = flavour.queue("a", url), flavour.queue("a", url)

@@ -289,6 +289,8 @@ def test_a_node_that_does_not_say_its_host(
     found: Any = ROUTES[flavour.name].route(client)
     port = nodes.nodes[1].port
     connection = flavour.run(found.acquire("{q}", error_reply(f"{how} 1 :{port}")))
+    # an empty name would lead to this machine too
+    assert connection.endpoint.host == "127.0.0.1"
     assert (connection.endpoint.port, connection.asking) == (port, how == "ASK")
     flavour.run(connection.send("PING"))
     assert flavour.run(connection.read()) == b"PONG"
