@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisError, Value};
+use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, RedisConnectionInfo, RedisError, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
@@ -54,15 +54,16 @@ impl Drop for Conn {
 }
 
 impl Conn {
-    /// Sets a connection up on a stream.
-    pub(crate) async fn over<S>(info: &RedisConnectionInfo, stream: S) -> std::result::Result<Conn, RedisError>
+    /// Sets a connection up on a stream, and sends nothing.
+    pub(crate) async fn over<S>(stream: S) -> std::result::Result<Conn, RedisError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let activity = Activity::new();
         let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
         let socket = Socket { stream, activity: activity.clone() };
-        let (mux, driver) = MultiplexedConnection::new_with_config(info, socket, config).await?;
+        let info = RedisConnectionInfo::default().set_skip_set_lib_name().set_protocol(ProtocolVersion::RESP2);
+        let (mux, driver) = MultiplexedConnection::new_with_config(&info, socket, config).await?;
         Ok(Conn {
             home: Home::here(),
             mux,

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use redis::{Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError, Value};
+use redis::{Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, Value};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use crate::conn::Conn;
 use crate::encoding::strings_of;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::stall;
 
 /// A server to connect to: its name for look-ups, and how.
@@ -146,24 +146,24 @@ async fn dial_primary(info: &ConnectionInfo, tls: &Tls, limit: Duration) -> Resu
 }
 
 async fn dial(info: &ConnectionInfo, tls: &Tls, limit: Duration) -> Result<Conn> {
-    let connecting = connect(info, tls);
+    let connecting = connect(info, tls, limit);
     stall::within(limit, connecting).await.unwrap_or_else(|| Err(Error::unavailable(format!("not connected within {limit:?}"))))
 }
 
 #[cfg_attr(not(feature = "tls"), allow(unused_variables))]
-async fn connect(info: &ConnectionInfo, tls: &Tls) -> Result<Conn> {
-    let settings = info.redis_settings().clone().set_skip_set_lib_name().set_protocol(redis::ProtocolVersion::RESP2);
+async fn connect(info: &ConnectionInfo, tls: &Tls, limit: Duration) -> Result<Conn> {
+    let settings = info.redis_settings();
     match info.addr() {
-        ConnectionAddr::Tcp(host, port) => set_up(&settings, tcp(host, *port).await?).await,
+        ConnectionAddr::Tcp(host, port) => set_up(settings, tcp(host, *port).await?, limit).await,
         #[cfg(feature = "tls")]
         ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None } => {
             let stream = crate::tls::secured(tcp(host, *port).await?, host, tls.clone()).await?;
-            set_up(&settings, stream).await
+            set_up(settings, stream, limit).await
         }
         #[cfg(unix)]
         ConnectionAddr::Unix(path) => {
             let stream = tokio::net::UnixStream::connect(path).await.map_err(|error| not_connected(&error))?;
-            set_up(&settings, stream).await
+            set_up(settings, stream, limit).await
         }
         _ => Err(Error::refused("this kind of address needs the feature `tls` of the crate, and a configuration by tls_config")),
     }
@@ -179,24 +179,45 @@ fn not_connected(error: &std::io::Error) -> Error {
     Error::unavailable(format!("not connected: {error}"))
 }
 
-async fn set_up<S>(settings: &RedisConnectionInfo, stream: S) -> Result<Conn>
+async fn set_up<S>(settings: &RedisConnectionInfo, stream: S, limit: Duration) -> Result<Conn>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
-    Conn::over(settings, stream).await.map_err(refused_connection)
+    let conn = Conn::over(stream).await.map_err(|error| Error::unavailable(format!("not connected: {:?}", error.kind())))?;
+    greet(&conn, settings, limit).await.map_err(refused_connection)?;
+    Ok(conn)
+}
+
+/// Sends AUTH and SELECT. redis-rs would hide with which code the server refuses them: some refusals pass (LQ-WORK-7).
+async fn greet(conn: &Conn, settings: &RedisConnectionInfo, limit: Duration) -> Result<()> {
+    let mut commands = Vec::new();
+    if let Some(password) = settings.password() {
+        let mut auth = Cmd::new();
+        auth.arg("AUTH").arg(settings.username()).arg(password);
+        commands.push(auth);
+    }
+    if settings.db() != 0 {
+        let mut select = Cmd::new();
+        select.arg("SELECT").arg(settings.db());
+        commands.push(select);
+    }
+    if commands.is_empty() {
+        return Ok(());
+    }
+    conn.send_all(limit, commands).await?.into_iter().try_for_each(|reply| reply.map(drop))
 }
 
 /// The cause is the reply of the server, without its text: that may hold the password (3.5).
-fn refused_connection(error: RedisError) -> Error {
-    match Error::of_redis(&error) {
-        Some(reply) => {
-            let code = reply.code().to_owned();
-            Error::unavailable(format!("not connected: the server replied {code}")).because(reply.without_text())
+fn refused_connection(error: Error) -> Error {
+    match error.kind() {
+        // an ERR that is definite: the server has too many connections, which passes
+        ErrorKind::Server(code) if code == "ERR" && error.is_definite() => {
+            Error::unavailable("not connected: the server has too many connections")
         }
-        None if error.kind() == redis::ErrorKind::AuthenticationFailed => {
-            let cause = Error::from_reply("WRONGPASS", "").without_text();
-            Error::unavailable("not connected: the server refused user or password").because(cause)
+        ErrorKind::Server(_) | ErrorKind::Script(_) => {
+            let code = error.code().to_owned();
+            Error::unavailable(format!("not connected: the server replied {code}")).because(error.without_text())
         }
-        None => Error::unavailable(format!("not connected: {:?}", error.kind())),
+        _ => Error::unavailable(format!("not connected: {error}")),
     }
 }

@@ -4,10 +4,13 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use common::{Server, add, eventually, queue, tell};
 use leaseq::{Client, Wait};
+use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
 const LIMIT: Duration = Duration::from_millis(300);
 const SECOND: Duration = Duration::from_secs(1);
@@ -134,4 +137,67 @@ async fn a_reply_that_comes_after_the_event_loop_stood_still() {
     tokio::task::yield_now().await;
     std::thread::sleep(limit + limit / 10);
     calling.await.expect("it ends").expect("an answer");
+}
+
+/// A front of a server that refuses what comes first on a connection, until it is told to pass all on.
+#[derive(Default)]
+struct Front {
+    passes: AtomicBool,
+    refused: AtomicUsize,
+}
+
+impl Front {
+    async fn open(self: Arc<Front>, to: u16, refusal: &'static str) -> u16 {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((outer, _)) = listener.accept().await {
+                let front = self.clone();
+                tokio::spawn(async move { front.serve(outer, to, refusal).await });
+            }
+        });
+        port
+    }
+
+    async fn serve(&self, mut outer: tokio::net::TcpStream, to: u16, refusal: &str) -> std::io::Result<()> {
+        if self.passes.load(SeqCst) {
+            let mut inner = tokio::net::TcpStream::connect(("127.0.0.1", to)).await?;
+            copy_bidirectional(&mut outer, &mut inner).await?;
+        } else {
+            outer.readable().await?;
+            self.refused.fetch_add(1, SeqCst);
+            outer.write_all(format!("-{refusal}\r\n").as_bytes()).await?;
+            tokio::io::copy(&mut outer, &mut tokio::io::sink()).await?; // until the client closes it
+        }
+        Ok(())
+    }
+}
+
+/// LQ-WORK-7: they were taken for a wrong database, and for a wrong password.
+#[tokio::test]
+async fn a_worker_outlives_refusals_of_its_greeting_that_pass() {
+    let server = Server::start();
+    let busy = ("", 3, "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
+    let full = ("default:any@", 0, "ERR max number of clients reached");
+    for (user, database, refusal) in [busy, full] {
+        let front = Arc::new(Front::default());
+        let port = front.clone().open(server.port, refusal).await;
+        let client = Client::open(&format!("redis://{user}127.0.0.1:{port}/{database}")).unwrap();
+        let queue = queue(&client);
+        let error = queue.stats().await.unwrap_err();
+        assert_eq!((error.code(), error.is_definite()), ("CONNECTION", true), "{error}");
+        let worker = client.worker([queue.clone()]).build(|_| async { Ok(()) }).unwrap();
+        let running = tokio::spawn({
+            let worker = worker.clone();
+            async move { worker.run().await }
+        });
+        // the call above, the report of the worker and its first call
+        eventually("they are refused", || async { front.refused.load(SeqCst) >= 3 }).await;
+        front.passes.store(true, SeqCst);
+        let direct = Client::open(&format!("{}/{database}", server.url)).unwrap().queue(queue.name()).unwrap();
+        add(&direct, &["a"]).await;
+        eventually("it is completed", || async { direct.stats().await.unwrap()["items"] == 0 }).await;
+        worker.stop();
+        assert_eq!(running.await.unwrap().unwrap(), 1);
+    }
 }
