@@ -67,6 +67,9 @@ func dialConn(option rueidis.ClientOption, limit time.Duration) (*conn, error) {
 		var reply *rueidis.RedisError
 		if errors.As(err, &reply) {
 			answered := errorFromReply(reply.Error())
+			if answered.Code == "ERR" && answered.Definite { // that is no setting: it passes (LQ-WORK-7)
+				return nil, unavailable(nil, "not connected: the server has too many connections")
+			}
 			answered.message, answered.Definite = "leaseq: the server refused the connection: "+answered.Code, true
 			if strings.HasPrefix(reply.Error(), "DB index") {
 				return nil, unavailable(answered, "not connected: the server has no database %d", used.SelectDB)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,5 +134,73 @@ func TestIdleConnectionsAreClosedWhenOneBreaks(t *testing.T) {
 	})
 	if !item.Held() {
 		t.Error("the lease is lost")
+	}
+}
+
+// TestAWorkerOutlivesRefusalsOfItsGreetingThatPass: too many clients were taken for a wrong setting (LQ-WORK-7).
+func TestAWorkerOutlivesRefusalsOfItsGreetingThatPass(t *testing.T) {
+	refusals := map[string]string{
+		"SELECT": "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+		"CLIENT": "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+		"HELLO":  "ERR max number of clients reached",
+	}
+	for command, refusal := range refusals {
+		t.Run(command, func(t *testing.T) {
+			var passes atomic.Bool
+			var refused atomic.Int32
+			address := front(t, func(outer net.Conn) {
+				defer outer.Close()
+				if passes.Load() {
+					inner, err := net.Dial("tcp", strings.TrimPrefix(serverURL, "redis://"))
+					if err != nil {
+						return
+					}
+					go func() { _, _ = io.Copy(outer, inner) }()
+					_, _ = io.Copy(inner, outer)
+					inner.Close()
+					return
+				}
+				for lines := bufio.NewScanner(outer); lines.Scan(); {
+					switch lines.Text() {
+					case command:
+						refused.Add(1)
+						_, _ = io.WriteString(outer, "-"+refusal+"\r\n")
+					case "HELLO":
+						_, _ = io.WriteString(outer, "-ERR unknown command 'HELLO'\r\n")
+					case "SELECT", "CLIENT":
+						_, _ = io.WriteString(outer, "+OK\r\n")
+					}
+				}
+			})
+			option := rueidis.ClientOption{InitAddress: []string{address}, SelectDB: 3, ClientName: "shop"}
+			client, err := leaseq.New(option, quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			queue := queueOf(t, client)
+			if _, err := queue.Stats(t.Context()); leaseq.Code(err) != "CONNECTION" || !leaseq.IsDefinite(err) {
+				t.Error(err)
+			}
+			worked := make(chan string, 1)
+			run(t, []*leaseq.Queue{queue}, client, func(_ context.Context, item *leaseq.LeasedItem) error {
+				worked <- item.ID
+				return nil
+			})
+			// the call above, the report of the worker and its first call
+			eventually(t, "they are refused", func() bool { return refused.Load() >= 3 })
+			passes.Store(true)
+			direct, err := leaseq.Open(serverURL+"/3", quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer direct.Close()
+			add(t, direct.MustQueue(queue.Name()), "a")
+			select {
+			case <-worked:
+			case <-time.After(10 * time.Second):
+				t.Fatal("it does not go on")
+			}
+		})
 	}
 }
