@@ -83,6 +83,8 @@ export class FaultProxy {
   silent = false;
   /** If the client sends this, replies are dropped from then on. */
   silentFrom: string | undefined;
+  /** If the client sends this command, it gets this error as the reply. */
+  refusal: { command: string; reply: string } | undefined;
   /** Replies that are held back, each with where it goes. */
   #held: [Socket, Buffer][] | undefined;
   readonly #sockets = new Set<Socket>();
@@ -100,7 +102,10 @@ export class FaultProxy {
         const text = data.toString("latin1");
         this.sent += text;
         if (this.silentFrom && text.includes(this.silentFrom)) this.silent = true;
-        server.write(data);
+        const { refusal } = this;
+        if (refusal && text.toUpperCase().includes(`\r\n${refusal.command}\r\n`)) {
+          client.write(`-${refusal.reply}\r\n`);
+        } else server.write(data);
       });
       server.on("data", (data) => {
         if (this.#held) this.#held.push([client, data]);

@@ -303,6 +303,24 @@ describe("a server that refuses the first calls (LQ-WORK-14)", { concurrency: fa
     });
   }
 
+  test("because it is busy does not end the worker (LQ-WORK-7)", async () => {
+    const proxy = await new FaultProxy(server.path).open();
+    proxy.refusal = { command: "SELECT", reply: "BUSY Redis is busy running a script." };
+    const itsClient = new Client({ path: proxy.path, db: 3 }, { logger });
+    const queue = itsClient.queue("q");
+    await assert.rejects(queue.stats(), { code: "CONNECTION", definite: true, message: /BUSY/ });
+    const worker = itsClient.worker(queue, () => worker.stop(), { announce: false, hooks });
+    const ran = worker.run();
+    await until(() => reported.length > 0);
+    proxy.refusal = undefined;
+    const direct = new Client({ path: server.path, db: 3 });
+    await direct.queue("q").add({ id: "a", data: "" });
+    assert.equal(await ran, 1);
+    await direct.close();
+    await itsClient.close();
+    proxy.close();
+  });
+
   test("because it wants a password and got none ends the worker with that error", async () => {
     await raw.config("SET", "requirepass", "secret");
     const itsClient = new Client({ path: server.path }, { logger });
