@@ -3,6 +3,7 @@ package leaseq
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"os"
 	"strconv"
 	"sync"
@@ -271,6 +272,7 @@ func writeWish(r *router, limit time.Duration, id, wish string) (bool, error) {
 	return err == nil, err
 }
 
+// listWorkers reads the index by score: ranks shift when an id is renewed or removed, and the score of an id only grows.
 func listWorkers(r *router, limit time.Duration) ([]WorkerInfo, error) {
 	now, err := serverTime(r, workersKey, limit)
 	if err != nil {
@@ -278,16 +280,18 @@ func listWorkers(r *router, limit time.Duration) ([]WorkerInfo, error) {
 	}
 	var found []WorkerInfo
 	seen := map[string]bool{}
-	for start := 0; ; start += workersPage {
-		reply, err := r.send(workersKey, limit, "ZRANGE", workersKey, itoa(start), itoa(start+workersPage-1))
+	for start, offset := math.Inf(-1), 0; ; {
+		from := strconv.FormatFloat(start, 'f', -1, 64)
+		reply, err := r.send(workersKey, limit, "ZRANGE", workersKey, from, "+inf", "BYSCORE", "LIMIT", itoa(offset), itoa(workersPage), "WITHSCORES")
 		if err != nil {
 			return nil, err
 		}
-		page, err := reply.AsStrSlice()
+		page, err := reply.AsZScores()
 		if err != nil {
 			return nil, badReply("no page of ids")
 		}
-		for _, id := range page {
+		for _, each := range page {
+			id := each.Member
 			if !workerIDPattern.MatchString(id) || seen[id] {
 				continue
 			}
@@ -305,5 +309,15 @@ func listWorkers(r *router, limit time.Duration) ([]WorkerInfo, error) {
 		if len(page) < workersPage {
 			return found, nil
 		}
+		last := page[len(page)-1].Score
+		switch {
+		case page[0].Score != last:
+			offset = 0
+		case last == start:
+			offset += workersPage
+		default: // a page of one score: the ids behind it may have that score too
+			offset = workersPage
+		}
+		start = last
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -196,6 +197,60 @@ func TestLiveWorkerIsListed(t *testing.T) {
 	stop()
 	if listed() {
 		t.Error("it is still listed")
+	}
+}
+
+// TestLiveWorkersOfSeveralPages: ranks shift when another worker renews its place while the pages are read (LQ-WORKER-5).
+func TestLiveWorkersOfSeveralPages(t *testing.T) {
+	server := spawn(t)
+	ctx := t.Context()
+	const last = "w:1000" // it is the first of the second page
+	report := `{"version":1,"reported":1,"host":"h","pid":1,"client":"c","started":1,"stopping":false,"concurrency":1,"completed":0,` +
+		`"queues":["g:n"],"held":0,"items":[]}`
+	for _, step := range []float64{1, 0} { // 0: all have the same score
+		place := server.raw.B().Zadd().Key("leaseq:workers").ScoreMember()
+		for number := range 1001 {
+			place = place.ScoreMember(2e12+step*float64(number), fmt.Sprintf("w:%04d", number))
+		}
+		set := server.raw.B().Set().Key("leaseq:worker:" + last).Value(report).Build()
+		for _, reply := range server.raw.DoMulti(ctx, place.Build(), set) {
+			if err := reply.Error(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var renewed sync.Once
+		address := front(t, func(outer net.Conn) {
+			defer outer.Close()
+			inner, err := net.Dial("tcp", "127.0.0.1:"+server.port)
+			if err != nil {
+				return
+			}
+			defer inner.Close()
+			go func() { _, _ = io.Copy(outer, inner) }()
+			for data := make([]byte, 1<<16); ; {
+				count, err := outer.Read(data)
+				if err != nil {
+					return
+				}
+				if step > 0 && bytes.Contains(data[:count], []byte("leaseq:worker:")) { // the first page was read
+					renewed.Do(func() {
+						place := server.raw.B().Zadd().Key("leaseq:workers").ScoreMember().ScoreMember(3e12, "w:0000").Build()
+						if err := server.raw.Do(ctx, place).Error(); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				_, _ = inner.Write(data[:count])
+			}
+		})
+		client, err := leaseq.Open("redis://"+address, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		if found, err := client.LiveWorkers(ctx); err != nil || len(found) != 1 || found[0].ID != last {
+			t.Error(step, found, err)
+		}
 	}
 }
 

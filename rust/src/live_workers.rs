@@ -12,7 +12,7 @@ use crate::item_run::HeldItem;
 use crate::keys::is_registry_entry;
 use crate::presence::{Report, WORKERS, is_worker_id, key_of, server_time, wish_key_of};
 
-const PAGE: isize = 1000;
+const PAGE: usize = 1000;
 const WISH_LIFE_MS: u64 = 86_400_000;
 
 /// A live worker, as of its last report.
@@ -51,12 +51,14 @@ impl Client {
         let (router, limit) = (&self.pool.shared, self.pool.limit);
         let now = server_time(router, limit).await?;
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
-        for start in (0..).step_by(PAGE as usize) {
+        // by score: ranks shift when an id is renewed or removed, and the score of an id only grows
+        let (mut start, mut offset) = (b"-inf".to_vec(), 0);
+        loop {
             let mut command = Cmd::new();
-            command.arg("ZRANGE").arg(WORKERS).arg(start).arg(start + PAGE - 1);
+            command.arg("ZRANGE").arg(WORKERS).arg(&start).arg("+inf").arg("BYSCORE");
+            command.arg("LIMIT").arg(offset).arg(PAGE).arg("WITHSCORES");
             let page = strings_of(router.send(WORKERS.as_bytes(), limit, &command).await?)?;
-            let count = page.len();
-            for id in page.into_iter().filter_map(|each| String::from_utf8(each).ok()) {
+            for id in page.iter().step_by(2).filter_map(|each| String::from_utf8(each.clone()).ok()) {
                 if !is_worker_id(&id) || !seen.insert(id.clone()) {
                     continue;
                 }
@@ -65,9 +67,11 @@ impl Client {
                 let value = router.send(key_of(&id).as_bytes(), limit, &command).await?;
                 found.extend(bytes_of(value).and_then(|text| read_report(&id, &text, now)));
             }
-            if count < PAGE as usize {
-                break;
-            }
+            let Some(last) = page.last().filter(|_| page.len() >= 2 * PAGE) else { break };
+            // a page of one score: the ids behind it may have that score too
+            let same = if start == *last { offset + PAGE } else { PAGE };
+            offset = if page[1] == *last { same } else { 0 };
+            start.clone_from(last);
         }
         Ok(found)
     }

@@ -3,11 +3,13 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use common::{Server, add, eventually, queue, tell};
 use leaseq::{AddOptions, Client, ConfigureOptions, HandlerError, NewItem, OutcomeState, Queue, State, Task, Wait, Worker};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::Barrier;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -44,6 +46,43 @@ async fn a_worker_completes_what_its_handler_returned_from() {
     worker.stop();
     assert_eq!(running.await.unwrap(), 50);
     assert!(client.live_workers().await.unwrap().is_empty());
+}
+
+/// LQ-WORKER-5: ranks shift when another worker renews its place while the pages are read.
+#[tokio::test]
+async fn live_workers_of_several_pages() {
+    let server = Server::start();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let client = Client::open(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
+    let renews = Arc::new(AtomicBool::new(false));
+    tokio::spawn({
+        let (renews, port) = (renews.clone(), server.port);
+        async move {
+            let (outer, _) = listener.accept().await.unwrap();
+            let (mut calls, mut answers) = outer.into_split();
+            let (mut replies, mut inner) = TcpStream::connect(("127.0.0.1", port)).await.unwrap().into_split();
+            tokio::spawn(async move { tokio::io::copy(&mut replies, &mut answers).await });
+            let mut data = vec![0; 65536];
+            while let Ok(count @ 1..) = calls.read(&mut data).await {
+                // the first page was read
+                if String::from_utf8_lossy(&data[..count]).contains("leaseq:worker:") && renews.swap(false, SeqCst) {
+                    tell(port, "ZADD leaseq:workers 3000000000000 w:0000");
+                }
+                inner.write_all(&data[..count]).await.unwrap();
+            }
+        }
+    });
+    let report = r#"{"version":1,"reported":1,"host":"h","pid":1,"client":"c","started":1,"stopping":false,"concurrency":1,"completed":0,"queues":["g:n"],"held":0,"items":[]}"#;
+    tell(server.port, &format!("SET leaseq:worker:w:1000 '{report}'"));
+    for step in [1, 0] {
+        // w:1000 is the first of the second page; with the step 0 all have the same score
+        let places: String = (0..=1000).map(|number| format!(" {} w:{number:04}", 2_000_000_000_000u64 + step * number)).collect();
+        tell(server.port, &format!("ZADD leaseq:workers{places}"));
+        renews.store(step > 0, SeqCst);
+        let found = client.live_workers().await.unwrap();
+        assert_eq!(found.iter().map(|each| each.id.as_str()).collect::<Vec<_>>(), ["w:1000"], "{step}");
+        assert!(!renews.load(SeqCst));
+    }
 }
 
 #[tokio::test]

@@ -207,23 +207,37 @@ export async function steerWorker(
   return true;
 }
 
-/** The live workers: those in the index that have a valid report (LQ-WORKER-5). */
+/**
+ * The live workers: those in the index that have a valid report (LQ-WORKER-5). A page starts at the last score of the one before:
+ * ranks shift when an id is renewed or removed, and the score of an id only grows.
+ */
 export async function listWorkers(connection: ClusterConnection, timeoutMs: number): Promise<WorkerInfo[]> {
-  const found = new Map<string, WorkerInfo>();
+  const found: WorkerInfo[] = [];
+  const seen = new Set<string>();
   const time = await serverTime(connection, timeoutMs);
-  for (let start = 0; ; start += PAGE_SIZE) {
-    const range = [WORKERS_KEY, String(start), String(start + PAGE_SIZE - 1)];
-    const page = (await connection.sendToSlot("ZRANGE", range, timeoutMs)) as Buffer[];
-    const ids = page.map(String).filter((id) => ID.test(id));
+  let start = "-inf";
+  let offset = 0;
+  for (;;) {
+    const limit = ["LIMIT", String(offset), String(PAGE_SIZE)];
+    const range = [WORKERS_KEY, start, "+inf", "BYSCORE", ...limit, "WITHSCORES"];
+    const reply = ((await connection.sendToSlot("ZRANGE", range, timeoutMs)) as Buffer[]).map(String);
+    const page = reply.filter((_, index) => index % 2 === 0);
+    const ids = page.filter((id) => ID.test(id) && !seen.has(id));
+    for (const id of ids) seen.add(id);
     // One GET for each: the keys are in different slots.
     const values = await Promise.all(
       ids.map((id) => connection.sendToSlot("GET", [workerKey(id)], timeoutMs)),
     );
     for (const [index, text] of values.entries()) {
       const worker = text === null ? undefined : decodeWorkerInfo(ids[index] as string, String(text), time);
-      if (worker) found.set(worker.id, worker);
+      if (worker) found.push(worker);
     }
-    if (page.length < PAGE_SIZE) return [...found.values()];
+    if (page.length < PAGE_SIZE) return found;
+    const last = reply.at(-1) as string;
+    // A page of one score: the ids behind it may have that score too.
+    if (reply[1] !== last) offset = 0;
+    else offset = last === start ? offset + PAGE_SIZE : PAGE_SIZE;
+    start = last;
   }
 }
 

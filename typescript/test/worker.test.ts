@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { Redis } from "ioredis";
+import { ClusterConnection, SlotTable } from "../src/cluster.js";
 import { BadArgumentError, Client, type LeasedItem, type WorkerInfo } from "../src/index.js";
+import { listWorkers } from "../src/presence.js";
 import { Server, until } from "./server.js";
 
 const INDEX = "leaseq:workers";
@@ -275,5 +277,38 @@ describe("a live worker", { concurrency: false }, () => {
         items: [{ queue: "g:n", id: "a", attempt: 3, ms: 12 }],
       },
     ]);
+  });
+
+  test("is listed while others renew their places and shift its rank (LQ-WORKER-5)", async () => {
+    const report = {
+      version: 1,
+      host: "h",
+      pid: 1,
+      client: "c",
+      started: 1,
+      stopping: false,
+      concurrency: 1,
+    };
+    const rest = { completed: 0, queues: ["g:n"], held: 0, items: [] };
+    // It is the first of the second page.
+    await raw.set("leaseq:worker:w:1000", JSON.stringify({ ...report, ...rest }));
+    const names = Array.from({ length: 1001 }, (_, number) => `w:${String(number).padStart(4, "0")}`);
+    const connection = new ClusterConnection(new SlotTable([{ path: server.path }]), 1000);
+    const send = connection.sendToSlot.bind(connection);
+    // With the step 0 all have the same score.
+    for (const step of [1, 0]) {
+      await raw.zadd(INDEX, ...names.flatMap((name, number) => [2e12 + step * number, name]));
+      connection.sendToSlot = async (name, ...others) => {
+        const reply = await send(name, ...others);
+        if (step > 0 && name === "ZRANGE") await raw.zadd(INDEX, 3e12, "w:0000");
+        return reply;
+      };
+      const found = await listWorkers(connection, 1000);
+      assert.deepEqual(
+        found.map(({ id }) => id),
+        ["w:1000"],
+      );
+    }
+    connection.close();
   });
 });
