@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import servers
 from support.client_flavours import unwrap
+from support.redis_probe import count_blocked
 
 import leaseq
 from leaseq import Item
@@ -15,6 +17,7 @@ from leaseq.commands import Completion
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import redis
     from support.client_flavours import ClientFlavour
 
 HOUR = timedelta(hours=1)
@@ -48,6 +51,19 @@ def test_each_call_takes_a_timedelta(queue: Any, flavour: ClientFlavour) -> None
     assert queue.lease(HOUR, timeout=AT_ONCE) is None
     assert list(queue.items(HOUR, timeout=AT_ONCE)) == []
     assert flavour.queues([queue]).lease(HOUR, timeout=AT_ONCE) is None
+
+
+@pytest.mark.parametrize("nothing", [0, 0.0, NOTHING])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_lease_without_a_limit_of_time_waits(
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, nothing: Any, *, several: bool
+) -> None:
+    leasing = flavour.queues([queue]) if several else queue
+    waiting = flavour.start(lambda: leasing.lease(HOUR, timeout=nothing))
+    servers.wait_until(lambda: count_blocked(redis_client) == 1)
+    assert not waiting.done()
+    queue.add_item(Item(b"", id="a"))
+    assert waiting.result(servers.TIMEOUT_SECS).id == "a"
 
 
 def test_ends_and_follow_ups_take_a_timedelta(queue: Any, flavour: ClientFlavour) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import hiredis
 import pytest
 import redis
+import redis.asyncio
 import redis.sentinel
 import trustme
 from support import servers
@@ -327,6 +328,32 @@ class Provider(redis.CredentialProvider):
     def get_credentials(self) -> tuple[str, str]:
         """User and password."""
         return "changing", self.password
+
+
+class AsyncProvider(redis.CredentialProvider):
+    """Has to be awaited."""
+
+    def get_credentials(self) -> tuple[str, str]:
+        """Not in an event loop, which would stand still."""
+        raise NotImplementedError
+
+    async def get_credentials_async(self) -> tuple[str, str]:
+        """User and password."""
+        await asyncio.sleep(0)
+        return "awaited", "one"
+
+
+def test_in_asyncio_a_provider_is_awaited(url: str, redis_client: redis.Redis) -> None:
+    redis_client.acl_setuser("awaited", enabled=True, passwords=["+one"], categories=["+@all"], keys=["*"])
+
+    async def call() -> None:
+        async with (
+            redis.asyncio.Redis.from_url(url, credential_provider=AsyncProvider()) as client,
+            leaseq.aio.WorkQueue("q", client) as queue,
+        ):
+            assert (await queue.stats()).ready == 0
+
+    asyncio.run(call())
 
 
 def test_a_password_that_its_provider_changes(

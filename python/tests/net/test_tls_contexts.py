@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import ssl
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,19 @@ def test_each_file_that_changes_is_read(given: dict[str, Any], tmp_path: Path, c
     before = context(given)
     file = tmp_path / changed
     file.write_bytes(file.read_bytes() + b"\n")
+    assert context(given) is not before
+
+
+@pytest.mark.parametrize("changed", ["ssl_ca_certs", "ssl_certfile", "ssl_keyfile"])
+def test_a_file_that_changes_in_place_is_read(given: dict[str, Any], tmp_path: Path, changed: str) -> None:
+    """It stays the same file and may have the same length."""
+    file = tmp_path / changed
+    text = file.read_bytes()
+    file.write_bytes(text + b"\n")
+    before, written = context(given), file.stat()
+    file.write_bytes(text + b" ")
+    os.utime(file, ns=(written.st_atime_ns, written.st_mtime_ns + 1))
+    assert (file.stat().st_ino, file.stat().st_size) == (written.st_ino, written.st_size)
     assert context(given) is not before
 
 

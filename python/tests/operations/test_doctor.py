@@ -22,6 +22,7 @@ from support.job_app import until
 import leaseq
 from leaseq import access_rules
 from leaseq.doctor import CHECKS, Finding, cleaning, doctor, permissions
+from leaseq.doctor import replication as doctor_replication
 from leaseq.doctor.clock import offset
 from leaseq.doctor.node import PROBE_QUEUE, Node
 from leaseq.jobs import App
@@ -150,7 +151,7 @@ def test_a_failed_snapshot(own_server: servers.StartServer) -> None:
     assert "snapshot failed" in finding.found
 
 
-def test_replicas(sentinel: SentinelSet) -> None:
+def test_replicas(sentinel: SentinelSet, monkeypatch: pytest.MonkeyPatch) -> None:
     with sentinel.primary.client() as client:
         finding = found(client, "replication")
         assert (finding.status, "2 replicas" in finding.found) == ("advice", True), description(finding)
@@ -159,6 +160,11 @@ def test_replicas(sentinel: SentinelSet) -> None:
         clocks = found(client, "replica-clocks")
         assert clocks.status == "ok", description(clocks)
         assert "apart" in clocks.found
+        # each one is looked at
+        for number in range(2):
+            asked = iter([60.0 * (at == number), 0.001] for at in range(2))
+            monkeypatch.setattr(doctor_replication, "_difference", lambda *_, asked=asked: tuple(next(asked)))
+            assert found(client, "replica-clocks").status == "problem"
     with sentinel.replicas[0].client() as replica:
         finding = found(replica, "replication")
         assert finding.status == "problem", description(finding)

@@ -215,6 +215,20 @@ def test_one_run_reports_a_server_that_is_away(closed_url: str, database: str) -
         assert len(shop.waiting()) == 1
 
 
+def test_pauses_between_looks_grow_up_to_poll(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    def stopped(_: Relay, pause: float) -> bool:
+        pauses.append(pause)
+        return len(pauses) > 12
+
+    monkeypatch.setattr(Relay, "_stopped_within", stopped)
+    with shop.relay(poll=0.3) as opened:
+        assert opened.run() == 0
+    assert pauses == sorted(pauses)
+    assert (pauses[0], pauses[-1]) == (0.0, 0.3)
+
+
 def test_wrong_arguments(shop: Shop) -> None:
     with pytest.raises(BadArgumentError, match="poll must be above 0"):
         shop.relay(poll=0)

@@ -24,7 +24,9 @@ import leaseq.worker
 import leaseq.worker.aio
 from leaseq import Item
 from leaseq._scripts import SCRIPTS
-from leaseq.worker import Backoff, DeadLetter, Hooks, Release
+from leaseq.worker import Backoff, DeadLetter, Hooks, Release, prefetch
+from leaseq.worker._aio import worker_loop as aio_worker_loop
+from leaseq.worker._sync import worker_loop as sync_worker_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -409,12 +411,33 @@ def test_a_handler_whose_item_was_removed_is_told(queue: Any, flavour: ClientFla
     assert recorded.of("lost") == ["gone"]
 
 
+def test_no_handler_starts_whose_item_was_lost_while_it_waited(
+    queue: Any, flavour: ClientFlavour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefetch.Prefetcher, "ahead", lambda _: 2)
+    for module in (aio_worker_loop, sync_worker_loop):
+        monkeypatch.setattr(module, "HOARD_SECS", HOUR)
+    queue.add_items([Item(b"", id="works"), Item(b"", id="waits"), Item(b"", id="next")])
+    latch, recorded = Latch(), RecordingHooks()
+    with background_worker(flavour, queue, latch.handler(flavour), hooks=recorded, concurrency=1) as work:
+        latch.reached()
+        until(lambda: queue.stats().leased == 3)
+        assert queue.remove("waits") == "leased"
+        work.beat()
+        latch.open()
+        until(lambda: queue.stats().completed == 2)
+        assert recorded.of("started") == ["works", "next"]
+        assert recorded.of("lost") == ["waits"]
+
+
 def test_a_handler_has_its_time(queue: Any, flavour: ClientFlavour) -> None:
     """The item goes back when the time is over; in asyncio the handler is cancelled, in threads it runs on."""
     queue.add_item(Item(b"", id="a"))
     latch = Latch()
     backoff = Backoff(HOUR, HOUR)
-    with background_worker(flavour, queue, latch.handler(flavour), time_limit=0.05, backoff=backoff) as work:
+    # no heartbeat comes that would look at the time as well
+    options: Any = {"time_limit": 0.05, "lease_secs": 9 * HOUR, "backoff": backoff}
+    with background_worker(flavour, queue, latch.handler(flavour), **options) as work:
         until(lambda: queue.inspect("a").state == "delayed")
         assert queue.inspect("a").error == "TimeoutError: took longer than 0.05 seconds"
         latch.open()
