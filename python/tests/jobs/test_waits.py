@@ -81,7 +81,7 @@ def all_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(of_threads, "DIRECT", 0)
 
 
-@pytest.mark.usefixtures("all_shared")
+@pytest.mark.usefixtures("all_shared", "cap_of_an_hour")
 def test_a_wait_that_leaves_has_another_ask(flavour: JobAppFlavour) -> None:
     handles = [flavour.app.enqueue("f", number) for number in range(20)]
 

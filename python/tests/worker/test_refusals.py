@@ -10,9 +10,12 @@ from support import servers
 from support.background_worker import TIMEOUT_SECS, Latch, RecordingHooks, background_worker
 from support.redis_probe import blocked
 
-from leaseq import Item
+from leaseq import Item, UnavailableError
+from leaseq.worker._aio import completer as aio_completer
+from leaseq.worker._sync import completer as sync_completer
 
 if TYPE_CHECKING:
+    import redis
     from support.client_flavours import ClientFlavour
 
 HOUR = 3600.0
@@ -77,6 +80,39 @@ def unblock(client: Any) -> None:
     for each in client.client_list():
         if "b" in each["flags"]:
             client.client_unblock(int(each["id"]))
+
+
+def test_all_releases_of_a_halved_group_are_repeated(
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LQ-WORK-6: a damaged record has the group halved, then the server is away: nothing of the group stays leased."""
+    module: Any = aio_completer if flavour.name == "asyncio" else sync_completer
+    end_leases, recorded = module.end_leases, RecordingHooks()
+    groups: list[int] = []
+
+    def end_later(queue: Any, items: Any, *rest: Any) -> Any:
+        if len(recorded.of("ended")) < 4:
+            raise UnavailableError("away, until all are in one group")
+        groups.append(len(items))
+        if len(groups) == 2:
+            raise UnavailableError("away")
+        return end_leases(queue, items, *rest)
+
+    def fail(_: Any) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr(module, "end_leases", end_later)
+    queue.add_items([Item(b"", id=name) for name in "abcd"])
+    latch = Latch()
+    options: Any = {"concurrency": 4, "hooks": recorded, "lease_secs": HOUR, "backoff": lambda _: HOUR}
+    with background_worker(flavour, queue, latch.handler(flavour, fail), **options) as work:
+        latch.reached(4)
+        redis_client.hset("leaseq:{q}:q:meta", "a", b"damaged")
+        latch.open()
+        until(lambda: queue.stats().delayed == 3)
+        assert groups[:2] == [4, 2]
+        work.stop()
+        work.result()
 
 
 @pytest.mark.promise("G14")
