@@ -209,7 +209,7 @@ def test_results_that_nobody_keeps_are_handed_on_and_cannot_be_waited_for(flavou
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_chain_is_over_where_nothing_is_kept_of_its_last_job(url: str, *, asynchronous: bool) -> None:
-    """It was "ready" for as long as the result of the job before the last was kept."""
+    """The status was "ready" for as long as the result of the job before the last was kept."""
     with JobAppFlavour(App(url), asynchronous=asynchronous) as flavour:
         steps = [
             flavour.app.job(name=name, keep=keep, queue=name)(lambda number: number + 1)

@@ -151,7 +151,7 @@ def test_a_charged_job_waits_by_its_own_backoff_and_the_number_of_its_attempt(ap
 def test_who_waits_for_a_charged_job_is_woken_where_it_dies(
     app: App, redis_client: redis.Redis, cap_of_an_hour: None
 ) -> None:
-    """LQ-CLIENT-12: its failure was written when somebody looked for it."""
+    """LQ-CLIENT-12: its failure was written at the next look for it."""
     handle = app.function("f").with_options(retries=0).enqueue()
     process = Process()
     process.journal.leased(app.queue().lease_items(1, HOUR))

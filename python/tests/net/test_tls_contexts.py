@@ -68,7 +68,7 @@ def test_each_file_that_changes_is_read(given: dict[str, Any], tmp_path: Path, c
 
 @pytest.mark.parametrize("changed", ["ssl_ca_certs", "ssl_certfile", "ssl_keyfile"])
 def test_a_file_that_changes_in_place_is_read(given: dict[str, Any], tmp_path: Path, changed: str) -> None:
-    """It stays the same file and may have the same length."""
+    """A file that stays the same one may keep its length."""
     file = tmp_path / changed
     text = file.read_bytes()
     file.write_bytes(text + b"\n")

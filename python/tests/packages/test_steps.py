@@ -50,8 +50,8 @@ def test_what_a_step_left_out_is_shown_also_of_steps_side_by_side(
         "=== 3 passed, 1 skipped in 0.10s ===",
         "\N{INFORMATION SOURCE} todo 1",
     ]
-    told = "".join(f"\t@echo '{line}'\n" for line in [*left_out, "=== 3 passed in 0.10s ===", "last"])
-    (tmp_path / "Makefile").write_text(f"leaves:\n{told}ends:\n\t@echo ends\n")
+    echoes = "".join(f"\t@echo '{line}'\n" for line in [*left_out, "=== 3 passed in 0.10s ===", "last"])
+    (tmp_path / "Makefile").write_text(f"leaves:\n{echoes}ends:\n\t@echo ends\n")
     monkeypatch.chdir(tmp_path)
     assert main(["make all", "leaves+ends"]) == 0
     lines = capfd.readouterr().out.splitlines()

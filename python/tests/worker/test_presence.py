@@ -76,7 +76,7 @@ def test_workers_that_move_in_the_index_are_listed(
     size: int,
     protocol: int,
 ) -> None:
-    """The pages were by rank: behind one that was entered anew, or ended, the first of the next page was left out."""
+    """The pages were by rank: behind a worker that was entered anew, or ended, the first of the next page was left out."""
     now = redis_client.time()[0]
     names = [f"w{number}" for number in range(6)]
     redis_client.zadd(INDEX, {name: (now + 600) * 1000 + number // 3 for number, name in enumerate(names)})

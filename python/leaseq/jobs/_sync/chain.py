@@ -168,6 +168,6 @@ def _left(over: float | None) -> float | None:
 
 
 def _turn(statuses: Sequence[Status]) -> tuple[int, Status]:
-    """Return the number of the last job of which something is known, and its status."""
+    """Return the number of the last job that is known, and its status."""
     known = [number for number, status in enumerate(statuses) if status != "unknown"]
     return (known[-1], statuses[known[-1]]) if known else (0, "unknown")
