@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::{Server, eventually};
 use leaseq::jobs::{App, Call, Context, Format, JobEnd, JobStatus, Missed};
-use leaseq::{AddOptions, HandlerError, Hooks, LeasedItem, NewItem, Wait};
+use leaseq::{AddOptions, HandlerError, Hooks, LeasedItem, NewItem, ReleaseOptions, Wait};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -195,4 +195,15 @@ async fn schedules_come_before_jobs_of_a_fair_worker() {
     running.await.unwrap().unwrap();
     assert_eq!(names[..2], ["parcels.cron", "parcels.cron"]);
     assert!(names[2] != names[3] && names[3] != names[4] && names[4] != names[5], "{names:?}");
+}
+
+#[tokio::test]
+async fn a_failure_with_a_time_that_is_none() {
+    let server = Server::start();
+    let app = App::new(&server.client(), "shop", "parcels");
+    let job = app.job(app.enqueue(Call::new("send").arg(1)).await.unwrap().id).unwrap();
+    let item = app.queue().unwrap().lease(MINUTE, Wait::No).await.unwrap().expect("the job");
+    let error = "Error: no such parcel\nstarted: 2026-03-01T12:00:00.9e300+00:00";
+    item.release(ReleaseOptions::new().error(error)).await.unwrap();
+    assert_eq!(job.info().await.unwrap().error, "Error: no such parcel");
 }

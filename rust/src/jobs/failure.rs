@@ -95,7 +95,7 @@ fn parse(text: &str) -> Option<SystemTime> {
     let seconds = number(11, 13)? * 3600 + number(14, 16)? * 60 + number(17, 19)?;
     let rest = text.get(19..)?;
     let zone_at = rest.find(['Z', 'z', '+', '-'])?;
-    let fraction: f64 = if zone_at > 0 { format!("0{}", &rest[..zone_at]).parse().ok()? } else { 0.0 };
+    let fraction: f64 = if zone_at > 0 { format!("0{}", &rest[..zone_at]).parse().ok().filter(|part| *part < 1.0)? } else { 0.0 };
     let offset = match rest[zone_at..].split_at(1) {
         (sign @ ("+" | "-"), zone) => {
             let minutes = zone.get(0..2)?.parse::<i64>().ok()? * 60 + zone.get(3..5)?.parse::<i64>().ok()?;
