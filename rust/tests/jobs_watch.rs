@@ -161,6 +161,7 @@ async fn watch_attempts(reports: bool) {
             fails.add_permits(1);
         }
         let info = watcher.woken(status).await;
+        assert_eq!(f64::from(info.attempt), attempt);
         assert_eq!(info.error.contains("again"), status == JobStatus::Failed, "{info:?}");
         let promoted = app.queue().unwrap().promote(&["a"]).await;
         assert_eq!(promoted.unwrap(), [status == JobStatus::Retrying]);
@@ -311,4 +312,21 @@ async fn a_watch_looks_again_after_a_slow_loop() {
     let resumed = Instant::now();
     assert_eq!(watch.next().await.unwrap().unwrap().status, JobStatus::Running);
     assert!(resumed.elapsed() < BEFORE_THE_CAP);
+}
+
+/// The next attempt runs before the watch looks, and reports what the one before did.
+#[tokio::test]
+async fn a_watch_yields_an_attempt_that_differs_only_in_its_number() {
+    let server = Server::start();
+    let client = server.client();
+    let app = app(&client);
+    let mut watch = std::pin::pin!(enqueue(&app, "a").await.watch());
+    assert_eq!(watch.next().await.unwrap().unwrap().attempt, 0);
+    for attempt in [1, 2] {
+        let worker = Hand::lease(&server, &app).await;
+        worker.write(0);
+        let info = tokio::time::timeout(LIMIT, watch.next()).await.expect("it is seen").unwrap().unwrap();
+        assert_eq!((info.status, info.attempt, info.progress), (JobStatus::Running, attempt, Some((0.0, None))));
+        worker.item.release(ReleaseOptions::new()).await.unwrap();
+    }
 }

@@ -14,6 +14,8 @@ pub(crate) struct Failure {
     pub(crate) worker: String,
     pub(crate) started: Option<SystemTime>,
     pub(crate) refused: Option<SystemTime>,
+    /// Other text for people.
+    pub(crate) traceback: String,
 }
 
 impl Failure {
@@ -32,6 +34,7 @@ impl Failure {
             }
         }
         text += "\n\n";
+        text += &self.traceback;
         let end = (0..=MAX_ERROR_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
         text.truncate(end.unwrap_or_default());
         text
@@ -39,12 +42,12 @@ impl Failure {
 
     /// Reads a failure from its text; a text of another form is only a message.
     pub(crate) fn read(text: &str) -> Failure {
-        let head = text.split("\n\n").next().unwrap_or_default();
+        let (head, rest) = text.split_once("\n\n").unwrap_or((text, ""));
         let mut lines = head.split('\n');
         let Some((kind, message)) = lines.next().and_then(|first| first.split_once(": ")).filter(|(kind, _)| is_kind(kind)) else {
             return Failure { message: text.into(), ..Failure::default() };
         };
-        let mut found = Failure { kind: kind.into(), message: message.into(), ..Failure::default() };
+        let mut found = Failure { kind: kind.into(), message: message.into(), traceback: rest.into(), ..Failure::default() };
         for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
             match name {
                 "worker" => found.worker = value.into(),
@@ -70,6 +73,12 @@ fn is_kind(kind: &str) -> bool {
 
 pub(crate) fn unix_ms(time: SystemTime) -> i64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}
+
+/// The time of a number of `unix_ms`; `None` if it is none.
+pub(crate) fn of_unix_ms(ms: i64) -> Option<SystemTime> {
+    let since = u64::try_from(ms).ok().filter(|ms| *ms > 0)?;
+    UNIX_EPOCH.checked_add(Duration::from_millis(since))
 }
 
 /// A time in UTC, by the rules of the proleptic Gregorian calendar.

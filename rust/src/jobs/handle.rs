@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use redis::Cmd;
 use serde_json::{Value, json};
 
@@ -10,8 +12,9 @@ use crate::error::Result;
 use crate::generated::codecs::{ItemInfo, Outcome, OutcomeState, State, encode_remove_arguments};
 use crate::generated::scripts::{REMOVE, WAIT_CAP_MS};
 use crate::jobs::end::{may_end, result_of};
-use crate::jobs::envelope::MAX_COPY_BYTES;
-use crate::jobs::failure::{Failure, unix_ms};
+use crate::jobs::envelope::{Envelope, MAX_COPY_BYTES, read_map};
+use crate::jobs::failure::{Failure, of_unix_ms, unix_ms};
+use crate::jobs::format::{Format, integer_member, member, text_member};
 use crate::lease::first;
 use crate::queue::Queue;
 use crate::requests::queue_call;
@@ -82,10 +85,23 @@ impl JobStatus {
 pub struct JobInfo {
     /// Its status.
     pub status: JobStatus,
+    /// The name of its function; empty if the job cannot be read.
+    pub function: String,
+    /// The number of its last attempt, 0 before the first.
+    pub attempt: u32,
+    /// When it was enqueued, by the server's clock; `None` if that is not known.
+    pub enqueued: Option<SystemTime>,
+    /// When its last attempt started, by the worker's clock; known up to a second late.
+    pub started: Option<SystemTime>,
+    /// When it ended, by the server's clock; `None` before, and if no outcome of it is kept. Of a cancelled job it is the time of the cancel, by the
+    /// clock of the program that cancelled it.
+    pub ended: Option<SystemTime>,
     /// What its function returned; null before.
     pub result: Value,
     /// The last failure, such as `ValueError: no such order`; empty without one.
     pub error: String,
+    /// What the worker added to the last failure for people, such as a traceback; empty if it was a worker in Rust.
+    pub traceback: String,
     /// How much of it is done and, if that is known, of how much.
     pub progress: Option<(f64, Option<f64>)>,
     /// The value that it reported in place of numbers; null without one.
@@ -100,6 +116,8 @@ pub(crate) struct Snapshot {
     pub(crate) item: ItemInfo,
     running: Option<Value>,
     cancelled: Option<Value>,
+    /// That of the item.
+    data: Option<Vec<u8>>,
 }
 
 impl Snapshot {
@@ -110,26 +128,55 @@ impl Snapshot {
 
     pub(crate) fn info(&self) -> Result<JobInfo> {
         let outcome = &self.outcome;
+        let has_result = outcome.state == OutcomeState::Result;
+        let map = if has_result { read_map(&outcome.content, "result").unwrap_or(rmpv::Value::Nil) } else { rmpv::Value::Nil };
+        let failed = if has_result { Failure::default() } else { self.failure() };
+        let job = self.job(&map);
         let status = JobStatus::of(outcome, self.cancelled.is_some());
-        let mut info =
-            JobInfo { status, result: Value::Null, error: String::new(), progress: None, report: Value::Null, worker: String::new() };
-        if outcome.state == OutcomeState::Result {
-            info.result = result_of(&outcome.content)?;
-            let map = crate::jobs::envelope::read_map(&outcome.content, "result").ok();
-            let worker = map.as_ref().and_then(|map| crate::jobs::format::text_member(map, "worker"));
-            info.worker = worker.unwrap_or_default().into();
-        } else {
-            let text = if outcome.state == OutcomeState::Failure { &outcome.content } else { &self.item.error };
-            let failure = Failure::read(&String::from_utf8_lossy(text));
-            (info.error, info.worker) = (failure.description(), failure.worker);
-        }
-        if let Some(note) = self.note() {
-            info.worker = note["worker"].as_str().unwrap_or_default().into();
-            info.report = note["progress"].clone();
-            info.progress = note["done"].as_f64().map(|done| (done, note["total"].as_f64()));
-        }
-        Ok(info)
+        let note = self.note();
+        let (worker, started) = match note {
+            Some(note) => (note["worker"].as_str(), note["started"].as_i64().and_then(of_unix_ms)),
+            None if has_result => (text_member(&map, "worker"), integer_member(&map, "started").and_then(of_unix_ms)),
+            None => (Some(failed.worker.as_str()), failed.started),
+        };
+        let cancelled = self.cancelled.as_ref().filter(|_| status == JobStatus::Cancelled);
+        Ok(JobInfo {
+            status,
+            function: job.as_ref().map_or("", Envelope::function).into(),
+            attempt: number_of(outcome.attempt, job.as_ref().map_or(1, Envelope::first_attempt)),
+            enqueued: outcome.created,
+            started,
+            ended: cancelled.map_or(outcome.ended, |note| note["cancelled"].as_i64().and_then(of_unix_ms)),
+            worker: worker.unwrap_or_default().into(),
+            result: if has_result { result_of(&outcome.content)? } else { Value::Null },
+            error: failed.description(),
+            traceback: failed.traceback,
+            progress: note.and_then(|note| Some((note["done"].as_f64()?, note["total"].as_f64()))),
+            report: note.map_or(Value::Null, |note| note["progress"].clone()),
+        })
     }
+
+    /// The last failure.
+    fn failure(&self) -> Failure {
+        let text = if self.outcome.state == OutcomeState::Failure { &self.outcome.content } else { &self.item.error };
+        Failure::read(&String::from_utf8_lossy(text))
+    }
+
+    /// The job by the data of its item or the note of its cancel, or else by the copy in its result; `None` if none of them can be read.
+    fn job(&self, result: &rmpv::Value) -> Option<Envelope> {
+        let noted = || STANDARD.decode(self.cancelled.as_ref()?["job"].as_str()?).ok();
+        let copied = || {
+            let map = member(result, "job").filter(|copy| copy.is_map())?.clone();
+            Some(Envelope { format: Format::of(&self.outcome.content), map })
+        };
+        let data = self.data.clone().or_else(noted);
+        data.and_then(|data| Envelope::read(&data).ok()).or_else(copied)
+    }
+}
+
+/// The number of an attempt as people see it: the item counts from 1, the job from its first attempt.
+fn number_of(attempt: i64, first: i64) -> u32 {
+    if attempt == 0 { 0 } else { attempt.saturating_add(first.saturating_sub(1)).clamp(0, u32::MAX.into()) as u32 }
 }
 
 impl Job {
@@ -138,16 +185,24 @@ impl Job {
         self.snapshot().await?.info()
     }
 
+    /// The data come first: they go with the item, which can end meanwhile.
     pub(crate) async fn snapshot(&self) -> Result<Snapshot> {
+        let data = self.data().await?;
         let outcome = first(self.queue.outcomes(&[&self.id]).await?)?;
         let item = first(self.queue.inspect(&[&self.id]).await?)?;
         let (running, cancelled) = self.notes().await?;
-        Ok(Snapshot { outcome, item, running, cancelled })
+        Ok(Snapshot { outcome, item, running, cancelled, data })
     }
 
     /// The note about a running job, and that about a cancelled one.
     pub(crate) async fn notes(&self) -> Result<(Option<Value>, Option<Value>)> {
         Ok((self.note("job").await?, self.note("cancelled").await?))
+    }
+
+    /// The data of its item.
+    async fn data(&self) -> Result<Option<Vec<u8>>> {
+        let items = self.queue.keys().key("items");
+        Ok(bytes_of(self.send(items.clone(), &["HGET".word(), items, self.id.word()]).await?))
     }
 
     async fn note(&self, kind: &str) -> Result<Option<Value>> {
@@ -169,11 +224,10 @@ impl Job {
         if !may_end(&first(self.queue.outcomes(&[&self.id]).await?)?) {
             return Ok(false);
         }
-        let items = self.queue.keys().key("items");
-        let data = bytes_of(self.send(items.clone(), &["HGET".word(), items, self.id.word()]).await?);
+        let data = self.data().await?;
         let mut note = json!({"v": 1, "cancelled": unix_ms(SystemTime::now())});
         if let Some(data) = data.filter(|data| data.len() <= MAX_COPY_BYTES) {
-            note["job"] = base64_of(&data).into();
+            note["job"] = STANDARD.encode(&data).into();
         }
         let key = self.key("cancelled");
         let remove = queue_call(&REMOVE, self.queue.keys(), encode_remove_arguments(&[self.id.word()]));
@@ -211,18 +265,4 @@ impl Job {
             _ => Err(crate::Error::bad_reply("no array")),
         }
     }
-}
-
-/// RFC 4648 with padding.
-fn base64_of(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= chunk.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
 }

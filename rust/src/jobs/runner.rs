@@ -82,7 +82,7 @@ impl Runner {
     }
 
     fn failure(&self, kind: &str, message: String, started: SystemTime) -> Failure {
-        Failure { kind: kind.into(), message, worker: self.worker.clone(), started: Some(started), refused: None }
+        Failure { kind: kind.into(), message, worker: self.worker.clone(), started: Some(started), ..Failure::default() }
     }
 
     /// The script says whether it was the last attempt (LQ-JOB-21).

@@ -111,7 +111,7 @@ struct Watch {
 }
 
 /// What a watch compares: the status, the attempt, the progress and the report.
-type View = (JobStatus, i64, Option<(f64, Option<f64>)>, Value);
+type View = (JobStatus, u32, Option<(f64, Option<f64>)>, Value);
 
 impl Watch {
     /// The next info that differs; `None` behind the end of the job.
@@ -124,7 +124,7 @@ impl Watch {
             let looked_at = Instant::now();
             let found = self.job.snapshot().await?;
             let info = found.info()?;
-            let view = Some((info.status, found.outcome.attempt, info.progress, info.report.clone()));
+            let view = Some((info.status, info.attempt, info.progress, info.report.clone()));
             let is_new = view != self.seen;
             self.seen = view;
             self.next = self.next.behind(&found);
