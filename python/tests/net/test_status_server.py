@@ -36,6 +36,8 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """The port of a server that is polled in a separate thread."""
     monkeypatch.setattr(status_server, "REQUEST_SECS", 10 * SECS)
     server = PolledStatusServer(status(), "127.0.0.1:0")
+    # else the system may take all of a large page at once
+    server._server.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
     over = threading.Event()
 
     def serve() -> None:
