@@ -85,6 +85,39 @@ def test_a_job_from_enqueued_to_its_end(flavour: JobAppFlavour, seen: list[JobEv
         assert "work" in [frame.name for frame in traceback.extract_tb(retried.error.__traceback__)]
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_signal_waits_for_those_of_its_job_before_it(flavour: JobAppFlavour, *, asynchronous: bool) -> None:
+    """A slow receiver of `started` ends before that of `succeeded` is called, and holds up no other job."""
+    calls: list[str] = []
+    others = threading.Event()
+
+    def note(event: JobEvent) -> None:
+        calls.append(f"{event.id} {event.signal}")
+        if event.id == "other" and event.signal == "succeeded":
+            others.set()
+
+    def hold(event: JobEvent) -> None:
+        note(event)
+        if event.id == "slow" and event.signal == "started":
+            others.wait(TIMEOUT_SECS)
+            calls.append("slow has started")
+
+    async def hold_async(event: JobEvent) -> None:
+        note(event)
+        if event.id == "slow" and event.signal == "started":
+            await asyncio.to_thread(others.wait, TIMEOUT_SECS)
+            calls.append("slow has started")
+
+    flavour.app.on("started", "succeeded")(hold_async if asynchronous else hold)
+    f = flavour.app.job(name="f")(lambda: None)
+    flavour(f.with_options(id="slow"), "enqueue")
+    with flavour.working():
+        until(lambda: "slow started" in calls)
+        flavour(f.with_options(id="other"), "enqueue")
+        until(lambda: "slow succeeded" in calls)
+    assert calls.index("other succeeded") < calls.index("slow has started") < calls.index("slow succeeded")
+
+
 def test_the_last_attempt_has_failed_and_is_not_retried(flavour: JobAppFlavour, seen: list[JobEvent]) -> None:
     @flavour.app.job(name="f", retries=1, backoff=AT_ONCE)
     async def f() -> None:
