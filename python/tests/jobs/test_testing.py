@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import time
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-HOUR = 3600.0
 NOBODY = "redis://127.0.0.1:1"
 
 
@@ -145,17 +142,6 @@ def test_each_job_runs_at_its_time(url: str) -> None:
         f.with_options(delay="1h").enqueue("first")
         clock.advance("3h")
     assert ran == [("first", 3600), ("second", 7200)]
-
-
-def test_the_clock_is_that_of_the_program_again_behind_the_block(url: str) -> None:
-    with App(url) as app:
-        add = app.job(name="add")(lambda number: number)
-        with at_once(app) as clock:
-            clock.advance("1d")
-            assert add.enqueue(1).info().due > time.time() + HOUR
-        due = add.with_options(at=datetime.now(UTC) + timedelta(hours=1)).enqueue(2).info().due
-        assert add.enqueue(3).info().due < time.time() + 60
-        assert abs(due - time.time() - HOUR) < 60
 
 
 def test_in_an_event_loop(url: str) -> None:
