@@ -10,6 +10,20 @@ from support.redis_probe import look
 
 import leaseq
 from leaseq import Item
+from leaseq.commands import Completion
+
+
+def test_a_result_of_the_call_goes_before_that_of_the_item(queue: Any) -> None:
+    queue.add_items([Item(b"x", id=name) for name in ("call", "item", "several")], keep=60)
+    items = queue.lease_items(3, 60)
+    for item in items:
+        item.result = b"draft"
+    assert queue.complete(items[0], result=b"final")
+    assert queue.complete(items[1])
+    (done,) = queue.complete_items([Completion(unwrap(items[2]), result=b"final")])
+    assert done.completed
+    found = [queue.outcome(name, timeout=0).content for name in ("call", "item", "several")]
+    assert found == [b"final", b"draft", b"final"]
 
 
 def test_a_result_that_is_too_large(queue: Any) -> None:

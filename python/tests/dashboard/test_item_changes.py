@@ -284,6 +284,24 @@ def test_without_permission_nothing_is_shown_or_done(url: str, orders: leaseq.Wo
     assert orders.inspect("a").state == "dead"
 
 
+class AskedLater:
+    """Returns an awaitable, and is no `async def`."""
+
+    async def __call__(self, _: Request, action: dashboard.Action) -> bool:
+        return action == "read"
+
+    def ask(self, request: Request, action: dashboard.Action) -> Any:
+        return self(request, action)
+
+
+@pytest.mark.parametrize("allow", [AskedLater(), AskedLater().ask])
+def test_an_answer_of_the_application_is_awaited(url: str, orders: leaseq.WorkQueue, allow: Any) -> None:
+    die(orders, "a")
+    with browser(url, allow=allow) as site:
+        assert "/change?" not in site.get("/item", queue="orders", id="a")
+        site.get("/change", 403, action="revive", queue="orders", id="a")
+
+
 def test_a_role_may_do_what_the_application_says(url: str, orders: leaseq.WorkQueue) -> None:
     async def allow(request: Request, action: dashboard.Action) -> bool:
         return action in {"read", "revive"} or request.headers.get("x-role") == "admin"

@@ -18,7 +18,7 @@ import pytest
 from support.job_app import JobAppFlavour
 from support.snippets import ROOT
 
-from leaseq.errors import BadArgumentError, BadTypeError, QueueFullError
+from leaseq.errors import BadArgumentError, BadTypeError, QueueFullError, ReplyLostError
 from leaseq.jobs import App, SerializationError
 from leaseq.jobs.job_ids import canonical, slot_id, unique_id
 from leaseq.jobs.testing import at_once
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import redis
+
+    from leaseq_conformance.fault_proxy import Listener
 
     Enqueue = Callable[..., Any]
 
@@ -180,6 +182,19 @@ def test_a_slot_is_free_again_if_its_job_was_not_added(flavour: JobAppFlavour) -
     assert not flavour(job, "enqueue", 1).added
     queue.configure(max_items=0)
     assert flavour(job, "enqueue", 2).added
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_slot_stays_taken_whose_job_was_perhaps_added(proxy: Listener, *, asynchronous: bool) -> None:
+    """The reply to its add is lost; the job runs, and no other one comes within the slot."""
+    with JobAppFlavour(App(proxy.url), asynchronous=asynchronous) as flavour:
+        flavour(flavour.app.job(name="other")(lambda: None), "enqueue")
+        job = flavour.app.job(name="f", throttle="3650d", keep=None)(lambda: None)
+        proxy.add_breakpoint("EVALSHA", "after", "disconnect", nth=2)  # behind that of the outcomes
+        with pytest.raises(ReplyLostError):
+            flavour(job, "enqueue")
+        assert flavour.burst() == 2
+        assert not flavour(job, "enqueue").added
 
 
 def test_slots_leave_no_key_for_good(redis_client: redis.Redis, url: str) -> None:

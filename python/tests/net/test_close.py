@@ -54,6 +54,16 @@ async def test_closing_that_was_cut_by_a_time_limit_is_finished(
     servers.wait_until(lambda: clients(redis_client) == before)
 
 
+def test_closing_does_not_wait_for_a_heartbeat_that_sleeps(flavour: ClientFlavour, url: str) -> None:
+    queue: Any = flavour.queue("q", url)
+    queue.add_item(Item(b"x"))
+    with queue.lease(3600):
+        servers.wait_until(lambda: queue.heartbeater._worker is not None)
+    began = time.monotonic()
+    queue.close()
+    assert time.monotonic() - began < 2  # it waits for others up to 4 s
+
+
 def test_closing_that_was_interrupted_is_finished(
     redis_client: redis.Redis, proxy: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:

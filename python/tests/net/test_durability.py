@@ -447,6 +447,10 @@ def test_a_server_that_cannot_wait_for_its_disk(flavour: ClientFlavour, own_serv
         lambda: queue.add_item(Item(b"x"), durable=Disk(timeout=1)),
         lambda: queue.complete(item, durable=Disk(timeout=1)),
     ]
+    # the same connection has run that script, and waits for replicas
+    with pytest.raises(leaseq.NotDurableError):
+        queue.add_item(Item(b"x", id="a"), durable=Replicas(1, timeout=0.01))
+    assert queue.remove("a") == "ready"
     for attempt in attempts:
         advice = "set appendonly yes" if has_command else "no command WAITAOF.* 7.2 or later"
         with pytest.raises(leaseq.NoDurabilityError, match=advice) as caught:

@@ -115,6 +115,19 @@ def test_holds_of_one_process_share_it(tmp_path: Path) -> None:
     assert gone(pid)
 
 
+def test_it_ends_with_the_last_queue_on_it(tmp_path: Path) -> None:
+    address = f"embedded:{tmp_path}"
+    with leaseq.WorkQueue("q", address) as queue:
+        queue.add_item(leaseq.Item(b"x"))
+        with embedded(tmp_path) as server:
+            pid = server_pid(server.url)
+        with leaseq.WorkQueue("q", address) as other:
+            assert other.stats().ready == 1
+        assert not gone(pid)
+        assert queue.stats().ready == 1
+    wait_until(lambda: gone(pid))
+
+
 def test_many_threads_get_one_server(tmp_path: Path) -> None:
     holds: list[EmbeddedServer] = []
     threads = [threading.Thread(target=lambda: holds.append(embedded(tmp_path))) for _ in range(8)]

@@ -171,6 +171,21 @@ def test_replicas(sentinel: SentinelSet, monkeypatch: pytest.MonkeyPatch) -> Non
         assert "this is a replica" in finding.found
 
 
+def test_a_replica_that_catches_up_is_not_behind(
+    sentinel: SentinelSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[Any] = []
+
+    def lagging_at_first(info: Any) -> list[str]:
+        looks.append(info)
+        return ["a replica is behind"] if info is looks[0] else []
+
+    monkeypatch.setattr(doctor_replication, "_lagging", lagging_at_first)
+    with sentinel.primary.client() as client:
+        finding = found(client, "replication")
+    assert (len(looks), finding.status) == (2, "advice"), description(finding)
+
+
 def test_the_connection_to_a_replica_is_closed(own_server: servers.StartServer) -> None:
     server = own_server()
     with server.client() as client:

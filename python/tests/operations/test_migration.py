@@ -112,6 +112,18 @@ def test_leases_of_the_originals_workers_are_respected(
     assert of_the_original(redis_client) == []
 
 
+def test_a_lease_without_an_end_is_respected(
+    old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis
+) -> None:
+    fill(old, redis_client, 2)
+    held = old.lease(redis_client, HOUR)
+    leases = (f"{PREFIX}:lease:{held.id()}", f"{PREFIX}:leased_by_session:{held.id()}")
+    assert [redis_client.persist(key) for key in leases].count(True) == 1
+    with pytest.raises(StillLeasedError, match="hold 1 items"):
+        migrate(taken, queue)
+    assert queue.stats().added == 0
+
+
 def test_what_dead_workers_left_moves_too(
     old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis
 ) -> None:
