@@ -89,7 +89,7 @@ example-celery: .venvs/from_celery/.installed ## the same for Celery
 
 # -- tests: three commands. Steps joined by + run side by side, two at a time: the longest is first.
 
-TEST_STEPS := conformance-python+lint+typescript+vectors pytest
+TEST_STEPS := pytest+conformance-python+lint+typescript+vectors
 REST_STEPS := conformance-others+docs+vectors-core go rust kube+dashboard+typescript-compat pytest-slow pytest-servers+pytest-oldest+pytest-newest seeded-bugs bench-count
 
 .PHONY: list-steps
@@ -118,7 +118,7 @@ test-nightly: setup servers-all ## the long runs: mutants, histories, fleets und
 
 .PHONY: pytest
 pytest: setup ## quick tests of the Python client, worker, jobs and command line, on one server
-	$(PYTEST) --tier=quick
+	$(PYTEST) -n 3 --tier=quick
 
 .PHONY: pytest-slow
 pytest-slow: servers typescript-build go-build rust-build postgres $(EXAMPLE_ENVIRONMENTS) ## tests that take longer, on one server
