@@ -2,7 +2,7 @@
 //
 // Settings:
 // - the variant `items` is `client.worker`, `jobs` is a worker of `jobs::App`, whose results are not kept, which is the default
-// - `concurrency(100)` and `lease_ahead(100)`, as apalis's batch
+// - `concurrency(100)`, as apalis's
 // - bulk: `add_all`, `App::enqueue_all`
 //
 // Reference: docs/rust.md
@@ -43,7 +43,7 @@ async fn run_items(client: &Client, orders: Orders) -> Result<()> {
         return produce(Items(queue)).await;
     }
     let shared = Arc::new((Traces::new(&orders)?, orders.clone()));
-    let worker = client.worker([queue]).concurrency(orders.concurrency(100)).lease_ahead(100).build(move |item| {
+    let worker = client.worker([queue]).concurrency(orders.concurrency(100)).build(move |item| {
         let shared = shared.clone();
         async move {
             let (traces, orders) = &*shared;
@@ -83,6 +83,6 @@ async fn run_jobs(client: &Client, orders: Orders) -> Result<()> {
             Ok(work(orders, traces, &data).await?)
         }
     });
-    app.worker(client.worker([app.queue()?]).concurrency(orders.concurrency(100)).lease_ahead(100))?.run().await?;
+    app.worker(client.worker([app.queue()?]).concurrency(orders.concurrency(100)))?.run().await?;
     Ok(())
 }
