@@ -492,6 +492,16 @@ describe("a chain", { concurrency: false }, () => {
     assert.equal(await chain.result(), 21);
   });
 
+  test("is over where nothing is kept of its last job", async () => {
+    const { fetch, total } = shop();
+    const chain = await jobs.app.chain(fetch.call("x")).next(total, { keep: 0 }, new Arguments()).enqueue();
+    assert.equal(await chain.status(), "ready");
+    jobs.work();
+    // It was "ready" for as long as the result of the first job was kept.
+    await until(async () => (await chain.status()) === "unknown");
+    assert.equal(await chain.stages[0]?.status(), "succeeded");
+  });
+
   test("makes a job dead whose next stage cannot be enqueued", async () => {
     jobs.app.define("one", () => 1);
     jobs.work();

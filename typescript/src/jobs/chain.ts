@@ -101,12 +101,19 @@ export class ChainHandle<Result> {
     return (await this.stages.at(-1)?.result(left())) as Result;
   }
 
-  /** Returns the status of the job whose turn it is; "succeeded" when the last one has. */
+  /**
+   * Returns the status of the job whose turn it is; "succeeded" when the last one has, "unknown" if that job has ended and
+   * nothing is kept of it.
+   */
   async status(): Promise<Status> {
-    const [last, ...before] = (await this.#statuses()).reverse();
-    if (last !== "unknown") return last as Status;
-    const status = before.find((one) => one !== "unknown") ?? "unknown";
-    return status === "succeeded" ? "ready" : status; // handed on meanwhile
+    for (let handedOn = -1; ; ) {
+      const statuses = await this.#statuses();
+      const turn = statuses.findLastIndex((status) => status !== "unknown");
+      const status = statuses[turn] ?? "unknown";
+      if (status !== "succeeded" || turn === statuses.length - 1) return status;
+      if (turn === handedOn) return "unknown";
+      handedOn = turn; // the next is there already, or its end was not kept: it was asked for first
+    }
   }
 
   /** Cancels the job whose turn it is, and with it the later ones. Returns false if there was none. */
