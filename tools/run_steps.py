@@ -2,10 +2,9 @@
 
     python tools/run_steps.py NAME STEP[+STEP...] [STEP...]
 
-Steps joined by `+` run side by side, two at a time; what one of them printed is shown when it has ended, whole if it failed,
-else its last line and what it left out.
+Steps joined by `+` run side by side, two at a time; what one of them printed is shown when it has ended, whole if it failed.
 The other steps run alone and print as they go. All steps run even if one fails; the last lines of each that failed are shown
-again before the table, for readers who see the end alone. Exits with 1 if one failed. A step that hangs is ended after 45
+again before the table, with what any left out, for readers who see the end alone. Exits with 1 if one failed. A step that hangs is ended after 45
 minutes, so that the table still tells which one it was.
 """
 
@@ -31,7 +30,7 @@ LAST_LINES: Final = 40
 LEFT_OUT: Final = re.compile(
     "^(SKIPPED|XFAIL) |^\N{INFORMATION SOURCE} (skipped|todo|cancelled) [1-9]|^=+ .*[1-9][0-9]* (skipped|xfailed).* =+$"
 )
-"""Lines of pytest and of Node about tests that did not run. `.ci/run` fails where there is one."""
+"""Lines of pytest and of Node about tests that did not run. They are shown behind "did not run in", for which `.ci/run` looks."""
 
 
 @dataclass(frozen=True)
@@ -96,16 +95,9 @@ def run_group(steps: list[str]) -> list[StepResult]:
         for ended in as_completed([pool.submit(run, step, shown=False) for step in steps]):
             result = ended.result()
             results.append(result)
-            print(f"{result.line}\n{_summary(result)}", flush=True)
+            shown = result.output.rstrip() if result.code else f"  {_last_lines(result.output, 1).strip()}"
+            print(f"{result.line}\n{shown}", flush=True)
     return results
-
-
-def _summary(result: StepResult) -> str:
-    """All lines of a step that failed; of another its last one, and those about what it left out, for `.ci/run`."""
-    if result.code:
-        return result.output.rstrip()
-    left_out = [line for line in result.output.splitlines() if LEFT_OUT.search(line)]
-    return "\n".join([f"  {_last_lines(result.output, 1).strip()}", *left_out])
 
 
 def _last_lines(output: str, count: int) -> str:
@@ -123,6 +115,8 @@ def main(arguments: list[str]) -> int:
     for result in results:
         if result.code:
             print(f"\n== {result.step} failed; it ended with:\n{_last_lines(result.output, LAST_LINES)}")
+        for line in filter(LEFT_OUT.search, result.output.splitlines()):
+            print(f"did not run in {result.step}: {line}")
     print(f"\n{name}: {time.monotonic() - start:.0f} s")
     for result in results:
         print(result.line)

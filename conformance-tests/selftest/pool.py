@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from leaseq_conformance.cases import Case
 
-JOBS: Final = 7 * (os.cpu_count() or 1)
-"""Processes: more than there are processors, since those that wait for an answer need none."""
+JOBS: Final = min(7 * (os.cpu_count() or 1), 28)
+"""Processes: more than there are processors, since those that wait for an answer need none. Each has a server."""
 CLAIMED: Final[frozenset[str]] = frozenset(SCHEMA["$defs"]["capability"]["enum"])
 """The capabilities of the adapters here: all of them, so that no case is skipped."""
 

@@ -139,7 +139,7 @@ async fn a_reply_that_comes_after_the_event_loop_stood_still() {
     calling.await.expect("it ends").expect("an answer");
 }
 
-/// A front of a server that refuses what comes first on a connection, until it is told to pass all on.
+/// A front of a server. It refuses what comes first on a connection until `passes` is set, and then passes all on.
 #[derive(Default)]
 struct Front {
     passes: AtomicBool,

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use redis::Cmd;
 use serde_json::{Value, json};
 
-use crate::encoding::{Word, bytes_of};
+use crate::encoding::{Reply, Word, bytes_of};
 use crate::error::Result;
 use crate::generated::codecs::{ItemInfo, Outcome, OutcomeState, State, encode_remove_arguments};
 use crate::generated::scripts::{REMOVE, WAIT_CAP_MS};
@@ -196,19 +196,17 @@ impl Job {
 
     /// The note about a running job, and that about a cancelled one.
     pub(crate) async fn notes(&self) -> Result<(Option<Value>, Option<Value>)> {
-        Ok((self.note("job").await?, self.note("cancelled").await?))
+        let keys = ["job", "cancelled"].map(|kind| self.key(kind));
+        let [running, cancelled] = &keys;
+        let reply = self.send(running.clone(), &["MGET".word(), running.clone(), cancelled.clone()]).await?;
+        let mut texts = Reply::elements(reply)?;
+        Ok((note_of(texts.value()?), note_of(texts.value()?)))
     }
 
     /// The data of its item.
     async fn data(&self) -> Result<Option<Vec<u8>>> {
         let items = self.queue.keys().key("items");
         Ok(bytes_of(self.send(items.clone(), &["HGET".word(), items, self.id.word()]).await?))
-    }
-
-    async fn note(&self, kind: &str) -> Result<Option<Value>> {
-        let text = bytes_of(self.send(self.key(kind), &["GET".word(), self.key(kind)]).await?);
-        let read = text.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
-        Ok(read.filter(|note| note["v"] == 1))
     }
 
     fn key(&self, kind: &str) -> Vec<u8> {
@@ -265,4 +263,10 @@ impl Job {
             _ => Err(crate::Error::bad_reply("no array")),
         }
     }
+}
+
+/// A note, if it can be read.
+fn note_of(text: redis::Value) -> Option<Value> {
+    let note = bytes_of(text).and_then(|text| serde_json::from_slice::<Value>(&text).ok())?;
+    (note["v"] == 1).then_some(note)
 }

@@ -10,7 +10,7 @@ from leaseq._aio import concurrency
 from leaseq.backoff import Backoff
 from leaseq.durations import seconds
 from leaseq.errors import LeaseqError
-from leaseq.item import LeasedItemBase
+from leaseq.item import lease_ref
 from leaseq.jobs import failure
 from leaseq.jobs.program import Program
 from leaseq.jobs.worker.estate import Estate
@@ -155,9 +155,10 @@ class Settlement:
     async def _release(self, queue: str, held: Sequence[HeldLease], **options: Any) -> list[Released]:
         """Release leases, with growing pauses while the server is away, until they have expired. Return the states, if known."""
         answers: list[Released] = []
+        leases = [lease_ref(one.id, one.token) for one in held]
         for failures in itertools.count(1):
             try:
-                answers = await self._store.queue(queue).release_items(map(_item, held), **options)
+                answers = await self._store.queue(queue).release_items(leases, **options)
             except LeaseqError as error:
                 pause = server_health.pause(failures)
                 if concurrency.now() + pause < self._expire_at:
@@ -167,10 +168,3 @@ class Settlement:
             break
         self._journal.settled(held)
         return answers
-
-
-def _item(held: HeldLease) -> LeasedItemBase:
-    """A lease to release, with `keep` where its item keeps an outcome (LQ-CLIENT-12)."""
-    item = LeasedItemBase(held.id, b"", held.token, held.attempt, 0.0, 0.0)
-    item.keep = float(held.keep)
-    return item
