@@ -3,6 +3,7 @@
 package leaseq
 
 import (
+	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -128,19 +129,12 @@ func encodeAddOptions(options AddOptions) ([]string, error) {
 
 // encodeAddEntry writes one entry of `add`.
 func encodeAddEntry(id string, data []byte, options []string) []string {
-	var args []string
-	args = append(args, id)
-	args = append(args, string(data))
-	args = append(args, itoa(len(options)/2))
-	args = append(args, options...)
-	return args
+	return slices.Concat([]string{id, string(data), itoa(len(options) / 2)}, options)
 }
 
 // encodeAddArguments writes all arguments of `add`.
 func encodeAddArguments(entries [][]string) []string {
-	var args []string
-	args = append(args, itoa(len(entries)))
-	return joined(args, entries)
+	return joined([]string{itoa(len(entries))}, entries)
 }
 
 // readAddReply reads the reply of `add`: one for each entry.
@@ -151,19 +145,12 @@ func readAddReply(reply rueidis.RedisMessage) ([]Added, error) {
 
 // encodeCompleteEntry writes one entry of `complete`.
 func encodeCompleteEntry(id string, token int64, options []string) []string {
-	var args []string
-	args = append(args, id)
-	args = append(args, digits(token))
-	args = append(args, itoa(len(options)/2))
-	args = append(args, options...)
-	return args
+	return slices.Concat([]string{id, digits(token), itoa(len(options) / 2)}, options)
 }
 
 // encodeCompleteArguments writes all arguments of `complete`.
 func encodeCompleteArguments(entries [][]string) []string {
-	var args []string
-	args = append(args, itoa(len(entries)))
-	return joined(args, entries)
+	return joined([]string{itoa(len(entries))}, entries)
 }
 
 // readCompleteReply reads the reply of `complete`: one for each entry.
@@ -174,11 +161,7 @@ func readCompleteReply(reply rueidis.RedisMessage) ([]bool, error) {
 
 // encodeCompleteAndLeaseArguments writes all arguments of `complete_and_lease`.
 func encodeCompleteAndLeaseArguments(count int, duration time.Duration, entries [][]string) []string {
-	var args []string
-	args = append(args, itoa(count))
-	args = append(args, encodeMs(duration))
-	args = append(args, itoa(len(entries)))
-	return joined(args, entries)
+	return joined([]string{itoa(count), encodeMs(duration), itoa(len(entries))}, entries)
 }
 
 // completeAndLeaseFields: The completed and the leased items, as the reply has them.
@@ -237,32 +220,17 @@ func encodeCompleteWithOptions(options CompleteWithOptions) ([]string, error) {
 
 // encodeCompleteWithEntry writes one entry of `complete_with`.
 func encodeCompleteWithEntry(id string, token int64, options []string, followUps [][]string) []string {
-	var args []string
-	args = append(args, id)
-	args = append(args, digits(token))
-	args = append(args, itoa(len(options)/2))
-	args = append(args, options...)
-	args = append(args, itoa(len(followUps)))
-	for _, each := range followUps {
-		args = append(args, each...)
-	}
-	return args
+	return joined(slices.Concat([]string{id, digits(token), itoa(len(options) / 2)}, options, []string{itoa(len(followUps))}), followUps)
 }
 
 // encodeCompleteWithFollowUp writes one follow-up; `entry` is one of `add`.
 func encodeCompleteWithFollowUp(target int, entry []string) []string {
-	var args []string
-	args = append(args, itoa(target))
-	args = append(args, entry...)
-	return args
+	return slices.Concat([]string{itoa(target)}, entry)
 }
 
 // encodeCompleteWithArguments writes all arguments of `complete_with`.
 func encodeCompleteWithArguments(entries [][]string, targets int) []string {
-	var args []string
-	args = append(args, itoa(len(entries)))
-	args = append(args, itoa(targets))
-	return joined(args, entries)
+	return joined([]string{itoa(len(entries)), itoa(targets)}, entries)
 }
 
 // Completed: Whether a call completed an item, and what became of its follow-ups.
@@ -316,10 +284,7 @@ func encodeConfigureOptions(options ConfigureOptions) ([]string, error) {
 
 // encodeConfigureArguments writes all arguments of `configure`.
 func encodeConfigureArguments(options []string) []string {
-	var args []string
-	args = append(args, itoa(len(options)/2))
-	args = append(args, options...)
-	return args
+	return slices.Concat([]string{itoa(len(options) / 2)}, options)
 }
 
 // readConfigureReply reads the reply of `configure`.
@@ -330,11 +295,7 @@ func readConfigureReply(reply rueidis.RedisMessage) (bool, error) {
 
 // encodeDeepCleanArguments writes all arguments of `deep_clean`.
 func encodeDeepCleanArguments(cursor string, limit int, dryRun bool) []string {
-	var args []string
-	args = append(args, cursor)
-	args = append(args, itoa(limit))
-	args = append(args, flagDigit(dryRun))
-	return args
+	return []string{cursor, itoa(limit), flagDigit(dryRun)}
 }
 
 // deepCleanPage: One page of a deep clean.
@@ -362,18 +323,12 @@ func readDeleteReply(reply rueidis.RedisMessage) (bool, error) {
 
 // encodeExtendEntry writes one entry of `extend`.
 func encodeExtendEntry(id string, token int64, duration time.Duration) []string {
-	var args []string
-	args = append(args, id)
-	args = append(args, digits(token))
-	args = append(args, encodeMs(duration))
-	return args
+	return []string{id, digits(token), encodeMs(duration)}
 }
 
 // encodeExtendArguments writes all arguments of `extend`.
 func encodeExtendArguments(entries [][]string) []string {
-	var args []string
-	args = append(args, itoa(len(entries)))
-	return joined(args, entries)
+	return joined([]string{itoa(len(entries))}, entries)
 }
 
 // readExtendReply reads the reply of `extend`: one for each entry.
@@ -384,9 +339,7 @@ func readExtendReply(reply rueidis.RedisMessage) ([]time.Time, error) {
 
 // encodeInspectArguments writes all arguments of `inspect`.
 func encodeInspectArguments(ids []string) []string {
-	var args []string
-	args = append(args, itoa(len(ids)))
-	return append(args, ids...)
+	return slices.Concat([]string{itoa(len(ids))}, ids)
 }
 
 // ItemInfo: One item as it is.
@@ -439,10 +392,7 @@ func readInspectReply(reply rueidis.RedisMessage) ([]ItemInfo, error) {
 
 // encodeLeaseArguments writes all arguments of `lease`.
 func encodeLeaseArguments(count int, duration time.Duration) []string {
-	var args []string
-	args = append(args, itoa(count))
-	args = append(args, encodeMs(duration))
-	return args
+	return []string{itoa(count), encodeMs(duration)}
 }
 
 // leaseItem: One item in the reply of a lease.
@@ -509,11 +459,7 @@ func readLeaseReply(reply rueidis.RedisMessage) (leaseFields, error) {
 
 // encodeLeaseAnyArguments writes all arguments of `lease_any`.
 func encodeLeaseAnyArguments(queues int, count int, duration time.Duration) []string {
-	var args []string
-	args = append(args, itoa(queues))
-	args = append(args, itoa(count))
-	args = append(args, encodeMs(duration))
-	return args
+	return []string{itoa(queues), itoa(count), encodeMs(duration)}
 }
 
 // leaseAnyFields: The items leased from one of several queues, as the reply has them.
@@ -544,9 +490,7 @@ func readLeaseAnyReply(reply rueidis.RedisMessage) (leaseAnyFields, error) {
 
 // encodeLightCleanArguments writes all arguments of `light_clean`.
 func encodeLightCleanArguments(limit int) []string {
-	var args []string
-	args = append(args, itoa(limit))
-	return args
+	return []string{itoa(limit)}
 }
 
 // LightClean: The counts of a light clean.
@@ -583,12 +527,7 @@ func readLightCleanReply(reply rueidis.RedisMessage) (LightClean, error) {
 
 // encodeListArguments writes all arguments of `list`.
 func encodeListArguments(state ListState, offset int, limit int, order ListOrder) []string {
-	var args []string
-	args = append(args, string(state))
-	args = append(args, itoa(offset))
-	args = append(args, itoa(limit))
-	args = append(args, string(order))
-	return args
+	return []string{string(state), itoa(offset), itoa(limit), string(order)}
 }
 
 // ListedItem: An id of a list.
@@ -625,9 +564,7 @@ func readListReply(reply rueidis.RedisMessage) (Page, error) {
 
 // encodeOutcomeArguments writes all arguments of `outcome`.
 func encodeOutcomeArguments(ids []string) []string {
-	var args []string
-	args = append(args, itoa(len(ids)))
-	return append(args, ids...)
+	return slices.Concat([]string{itoa(len(ids))}, ids)
 }
 
 // Outcome: The outcome of an item, or its state if it has none.
@@ -665,9 +602,7 @@ func readOutcomeReply(reply rueidis.RedisMessage) ([]Outcome, error) {
 
 // encodePromoteArguments writes all arguments of `promote`.
 func encodePromoteArguments(ids []string) []string {
-	var args []string
-	args = append(args, itoa(len(ids)))
-	return append(args, ids...)
+	return slices.Concat([]string{itoa(len(ids))}, ids)
 }
 
 // readPromoteReply reads the reply of `promote`: one for each entry.
@@ -678,10 +613,7 @@ func readPromoteReply(reply rueidis.RedisMessage) ([]bool, error) {
 
 // encodePurgeArguments writes all arguments of `purge`.
 func encodePurgeArguments(olderThan time.Duration, ids []string) []string {
-	var args []string
-	args = append(args, encodeMs(olderThan))
-	args = append(args, itoa(len(ids)))
-	return append(args, ids...)
+	return slices.Concat([]string{encodeMs(olderThan), itoa(len(ids))}, ids)
 }
 
 // readPurgeReply reads the reply of `purge`: one for each entry.
@@ -730,19 +662,12 @@ func encodeReleaseOptions(options ReleaseOptions) ([]string, error) {
 
 // encodeReleaseEntry writes one entry of `release`.
 func encodeReleaseEntry(id string, token int64, options []string) []string {
-	var args []string
-	args = append(args, id)
-	args = append(args, digits(token))
-	args = append(args, itoa(len(options)/2))
-	args = append(args, options...)
-	return args
+	return slices.Concat([]string{id, digits(token), itoa(len(options) / 2)}, options)
 }
 
 // encodeReleaseArguments writes all arguments of `release`.
 func encodeReleaseArguments(entries [][]string) []string {
-	var args []string
-	args = append(args, itoa(len(entries)))
-	return joined(args, entries)
+	return joined([]string{itoa(len(entries))}, entries)
 }
 
 // readReleaseReply reads the reply of `release`: one for each entry.
@@ -753,9 +678,7 @@ func readReleaseReply(reply rueidis.RedisMessage) ([]Released, error) {
 
 // encodeRemoveArguments writes all arguments of `remove`.
 func encodeRemoveArguments(ids []string) []string {
-	var args []string
-	args = append(args, itoa(len(ids)))
-	return append(args, ids...)
+	return slices.Concat([]string{itoa(len(ids))}, ids)
 }
 
 // readRemoveReply reads the reply of `remove`: one for each entry.
@@ -766,9 +689,7 @@ func readRemoveReply(reply rueidis.RedisMessage) ([]State, error) {
 
 // encodeReviveArguments writes all arguments of `revive`.
 func encodeReviveArguments(ids []string) []string {
-	var args []string
-	args = append(args, itoa(len(ids)))
-	return append(args, ids...)
+	return slices.Concat([]string{itoa(len(ids))}, ids)
 }
 
 // readReviveReply reads the reply of `revive`: one for each entry.

@@ -3,6 +3,7 @@ package leaseq
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,10 +84,7 @@ func checkKept(d *time.Duration, name string) error {
 }
 
 func joined(first []string, entries [][]string) []string {
-	for _, each := range entries {
-		first = append(first, each...)
-	}
-	return first
+	return append(first, slices.Concat(entries...)...)
 }
 
 // microTime is the time of microseconds since 1970; 0 is the zero time.

@@ -167,13 +167,13 @@ func isBody(value any) bool {
 const unlimited = 1 << 30
 
 // members are the types of the members that may be missing.
-func members() map[string]func(any) bool {
-	return map[string]func(any) bool{
-		"args": isList, "kwargs": isMap, "enqueued": isInteger, "due": isInteger, "attempt": isInteger, "timeout": isNatural,
-		"backoff": each(2, 2, isDelay), "delays": each(1, unlimited, isDelay), "description": isText, "codec": isText, "body": isBody,
-		"then": each(0, unlimited, isStage),
-	}
+var members = map[string]func(any) bool{
+	"args": isList, "kwargs": isMap, "enqueued": isInteger, "due": isInteger, "attempt": isInteger, "timeout": isNatural,
+	"backoff": each(2, 2, isDelay), "delays": each(1, unlimited, isDelay), "description": isText, "codec": isText, "body": isBody,
 }
+
+// A stage holds a job itself.
+func init() { members["then"] = each(0, unlimited, isStage) }
 
 // problemOf says what breaks the table of the specification.
 func problemOf(job map[string]any) string {
@@ -181,12 +181,12 @@ func problemOf(job map[string]any) string {
 	if name == "" || utf8.RuneCountInString(name) > maxFunctionChars {
 		return fmt.Sprintf("function is text of 1 to %d characters", maxFunctionChars)
 	}
-	return wrongMember(job, members())
+	return wrongMember(job, members)
 }
 
 func wrongMember(all map[string]any, members map[string]func(any) bool) string {
-	for name, isRight := range members {
-		if value, there := all[name]; there && !isRight(value) {
+	for name, value := range all {
+		if isRight := members[name]; isRight != nil && !isRight(value) {
 			return name + " has another type or range"
 		}
 	}

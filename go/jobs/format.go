@@ -104,8 +104,14 @@ func (f Format) read(data []byte, target any) error {
 	return nil
 }
 
-// into converts what was read in this format to a type.
+// into converts what was read in this format to a type. A text is one already.
 func (f Format) into(value, target any) error {
+	if text, ok := value.(string); ok {
+		if into, ok := target.(*string); ok {
+			*into = text
+			return nil
+		}
+	}
 	data, err := f.write(value)
 	if err != nil {
 		return err

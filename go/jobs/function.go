@@ -144,42 +144,49 @@ func (f *Function[In, Out]) Enqueue(ctx context.Context, in In, given ...Option)
 	return As[Out](handles[0]), nil
 }
 
-// envelope is the map of the job; zero times are left out.
-func (c *Call) envelope(enqueued, due time.Time) map[string]any {
-	all := map[string]any{"v": version, "function": c.function}
-	if len(c.args) > 0 {
-		all["args"] = c.args
-	}
-	if len(c.kwargs) > 0 {
-		all["kwargs"] = c.kwargs
+// written is a job as it is written: what is missing is left out.
+type written struct {
+	Version     int            `json:"v"`
+	Function    string         `json:"function"`
+	Args        []any          `json:"args,omitempty"`
+	Kwargs      map[string]any `json:"kwargs,omitempty"`
+	Enqueued    int64          `json:"enqueued,omitempty"`
+	Due         int64          `json:"due,omitempty"`
+	Attempt     int            `json:"attempt,omitempty"`
+	TimeLimit   *int64         `json:"timeout,omitempty"`
+	Backoff     []int64        `json:"backoff,omitempty"`
+	Delays      []int64        `json:"delays,omitempty"`
+	Description string         `json:"description,omitempty"`
+	Stages      []any          `json:"then,omitempty"`
+}
+
+// written is the job of the call; zero times are left out.
+func (c *Call) written(enqueued, due time.Time) written {
+	job := written{
+		Version: version, Function: c.function, Args: c.args, Kwargs: c.kwargs, Description: c.options.description, Stages: c.stages,
 	}
 	if c.options.limited {
-		all["timeout"] = int64(0)
+		limit := int64(0)
 		if c.options.timeLimit != Forever {
-			all["timeout"] = millis(c.options.timeLimit)
+			limit = millis(c.options.timeLimit)
 		}
+		job.TimeLimit = &limit
 	}
 	if c.options.repeated && len(c.options.delays) > 0 {
-		all["delays"] = allMillis(c.options.delays)
+		job.Delays = allMillis(c.options.delays)
 	} else if c.options.repeated && len(c.options.backoff) == 2 {
-		all["backoff"] = allMillis(c.options.backoff)
+		job.Backoff = allMillis(c.options.backoff)
 	}
 	if c.options.attempt != 1 {
-		all["attempt"] = c.options.attempt
-	}
-	if c.options.description != "" {
-		all["description"] = c.options.description
-	}
-	if len(c.stages) > 0 {
-		all["then"] = c.stages
+		job.Attempt = c.options.attempt
 	}
 	if !enqueued.IsZero() {
-		all["enqueued"] = enqueued.UnixMilli()
+		job.Enqueued = enqueued.UnixMilli()
 	}
 	if due.After(enqueued) {
-		all["due"] = due.UnixMilli()
+		job.Due = due.UnixMilli()
 	}
-	return all
+	return job
 }
 
 // item is the item that carries it.
@@ -193,8 +200,8 @@ func (c *Call) item(f Format, now time.Time) (leaseq.NewItem, error) {
 	if due.IsZero() {
 		due = enqueued.Add(c.options.delay)
 	}
-	data, err := f.write(c.envelope(enqueued, due))
-	return leaseq.Item(id, data, c.options.addOptions(now)...), err
+	data, err := f.write(c.written(enqueued, due))
+	return leaseq.NewItem{ID: id, Data: data, Options: c.options.addOptions(now)}, err
 }
 
 // Enqueue enqueues calls, in one call of the server for each queue and 256 of them, and returns a handle of each.
@@ -288,7 +295,7 @@ func (a *App) forget(ctx context.Context, call *Call) {
 
 // stage is the job for later: its time starts when it is enqueued.
 func (c *Call) stage() map[string]any {
-	stage := map[string]any{"queue": c.options.queue, "job": c.envelope(time.Time{}, time.Time{}), "add": c.options.stageOptions()}
+	stage := map[string]any{"queue": c.options.queue, "job": c.written(time.Time{}, time.Time{}), "add": c.options.stageOptions()}
 	if len(c.options.headers) > 0 {
 		headers := map[string]any{}
 		for _, each := range c.options.headers {

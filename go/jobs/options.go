@@ -156,30 +156,25 @@ func (o options) check() error {
 }
 
 // addOptions are those of the item. now is the server's time, which an expiry of a job with a time needs.
-func (o options) addOptions(now time.Time) []leaseq.AddOption {
-	var found []leaseq.AddOption
+func (o options) addOptions(now time.Time) leaseq.AddOptions {
+	attempts := o.maxAttempts()
+	found := leaseq.AddOptions{MaxAttempts: &attempts, Headers: o.headers}
 	wait := o.delay
 	if !o.at.IsZero() {
 		wait = max(0, o.at.Sub(now))
-		found = append(found, leaseq.NotBefore(o.at))
+		found.NotBefore = &o.at
 	} else if o.delay != 0 {
-		found = append(found, leaseq.Delay(o.delay))
+		found.Delay = &o.delay
 	}
-	found = append(found, leaseq.MaxAttempts(o.maxAttempts()))
 	if o.priority != 0 {
-		found = append(found, leaseq.Priority(o.priority))
+		found.Priority = &o.priority
 	}
 	if o.expires != Forever {
-		found = append(found, leaseq.ExpiresIn(wait+o.expires))
-		if !o.dropped {
-			found = append(found, leaseq.DeadOnExpiry())
-		}
+		expires := wait + o.expires
+		found.ExpiresIn, found.ExpiresTo = &expires, !o.dropped
 	}
 	if o.keep != 0 {
-		found = append(found, leaseq.Keep(o.keep))
-	}
-	for _, each := range o.headers {
-		found = append(found, leaseq.WithHeader(each.Name, each.Value))
+		found.Keep = &o.keep
 	}
 	return found
 }

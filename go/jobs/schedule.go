@@ -295,8 +295,9 @@ func (s *scheduler) job(of *schedule, slot, now int64) (leaseq.NewItem, *leaseq.
 	if err != nil {
 		return leaseq.NewItem{}, nil, err
 	}
-	job := of.call.envelope(time.Time{}, time.Time{})
-	job["enqueued"], job["due"] = now, slot
+	job := of.call.written(time.Time{}, time.Time{})
+	job.Enqueued, job.Due = now, slot
 	data, err := s.app.format.write(job)
-	return leaseq.Item(fmt.Sprintf("cron:%s:%d", of.name, slot), data, of.call.options.addOptions(time.Time{})...), queue, err
+	item := leaseq.NewItem{ID: fmt.Sprintf("cron:%s:%d", of.name, slot), Data: data, Options: of.call.options.addOptions(time.Time{})}
+	return item, queue, err
 }

@@ -1,15 +1,21 @@
 -- Adding: entries of add, their options, and how they get into a queue.
 
--- Takes the arguments of the call, the place of an entry, the queue's limit of data and the server's time; checks the entry. Gives the
--- place behind it and its options, nil where it has none: `due` where that is ahead, the `bits` of its record (0: it needs no
--- options there), numbers that are 0 where they are not given, and an `extra`.
-local function parse_entry(argv, at, max_data, now)
-  local id, data, count = argv[at] or '', argv[at + 1] or '', argv[at + 2]
+-- Takes the arguments of the call, the place of an entry and the queue's limit of data; checks its id and data.
+--#inline
+local function check_entry(argv, at, max_data)
+  local id, data = argv[at] or '', argv[at + 1] or ''
   check_id(id)
   if #data > max_data then
     error('LEASEQ_TOO_LARGE the data of an item is longer than this queue takes: ' .. max_data .. ' bytes', 0)
   end
-  at = at + 3
+end
+
+-- Takes the arguments of the call, the place of the number of an entry's options, and the server's time. Gives the place behind the
+-- options, and nil where it has none, else: `due` where that is ahead, the `bits` of its record (0: it needs no options there), numbers
+-- that are 0 where they are not given, and an `extra`.
+local function parse_options(argv, at, now)
+  local count = argv[at]
+  at = at + 1
   if count == '0' then
     return at, nil
   end
@@ -89,7 +95,24 @@ local function parse_entry(argv, at, max_data, now)
     }
 end
 
--- Takes the time of creation and what parse_entry gives. Gives the record of a new item, nil where it needs none.
+-- Takes the arguments of the call, the place of an entry, the queue's limit of data and the server's time; checks the entry. Gives
+-- what parse_options gives.
+local function parse_entry(argv, at, max_data, now)
+  check_entry(argv, at, max_data)
+  return parse_options(argv, at + 2, now)
+end
+
+-- Takes the arguments of the call and two places. Gives whether so many arguments from there on are the same.
+local function same_arguments(argv, one, other, count)
+  for i = 0, count - 1 do
+    if argv[one + i] ~= argv[other + i] then
+      return false
+    end
+  end
+  return true
+end
+
+-- Takes the time of creation and what parse_options gives. Gives the record of a new item, nil where it needs none.
 --#inline
 local function new_item_record(created, due, bits, priority, max_attempts, expires, keep)
   local record
@@ -101,20 +124,26 @@ local function new_item_record(created, due, bits, priority, max_attempts, expir
   return record
 end
 
--- Takes a queue, the server's time, the arguments of the call, the places of entries in them, their options, and how many items
--- the queue holds at most (0: no limit); the entries were checked. Leaves the new state in `queue`, in its `changed` whether an
+-- Takes a queue, the server's time, the arguments of the call, the places of entries in them, their options, how many items the queue
+-- holds at most (0: no limit), and, of a queue without limit, the data that is stored under each id, nil to ask for each; the
+-- entries were checked. Leaves the new state in `queue`, in its `changed` whether an
 -- item came, and in `due_sooner` whether a time came due_sooner. Gives for each entry created, 0 or -1.
-local function insert_entries(queue, now, argv, places, options, max_items)
+local function insert_entries(queue, now, argv, places, options, max_items, stored)
   local items, next_due = queue.items, queue.next_due
   local clock, added, largest, soonest = queue.clock, queue.added, queue.largest, next_due
   local answers, scores, dues, records, expiries, ids, keeping = {}, {}, {}, {}, {}, {}, false
+  local fields, taken = {}, {}
   local held = max_items > 0 and call('HLEN', items) - call('ZCARD', queue.dead)
   for i, place in ipairs(places) do
     local id, data, option = argv[place], argv[place + 1], options[i]
     answers[i] = 0
     if held and held >= max_items then
       answers[i] = call('HEXISTS', items, id) - 1
-    elseif call('HSETNX', items, id, data) == 1 then
+    elseif stored and not (stored[i] or taken[id]) or not stored and call('HSETNX', items, id, data) == 1 then
+      if stored then
+        local n = #fields
+        fields[n + 1], fields[n + 2], taken[id] = id, data, true
+      end
       clock = next_token(clock, now)
       answers[i] = clock
       ids[#ids + 1] = id
@@ -150,6 +179,9 @@ local function insert_entries(queue, now, argv, places, options, max_items)
         scores[n + 1], scores[n + 2] = score, id
       end
     end
+  end
+  if #fields > 0 then
+    call('HSET', items, unpack(fields))
   end
   if #scores > 0 then
     call('ZADD', queue.ready, unpack(scores))
@@ -242,10 +274,20 @@ local function add_batch(queue, now, argv, entries, max_data, max_items)
       return answers
     end
   end
-  local places, options, at, optional = {}, {}, 2, false
+  local places, ids, options, at, optional = {}, {}, {}, 2, false
+  local parsed, words = 0, 0
   for i = 1, entries do
-    places[i] = at
-    at, options[i] = parse_entry(argv, at, max_data, now)
+    places[i], ids[i] = at, argv[at]
+    check_entry(argv, at, max_data)
+    at = at + 2
+    if words > 0 and same_arguments(argv, at, parsed, words) then
+      -- as in the entry before: options cost more to read than to compare
+      at, options[i] = at + words, options[i - 1]
+    else
+      parsed = at
+      at, options[i] = parse_options(argv, at, now)
+      words = at - parsed
+    end
     optional = optional or options[i]
   end
   check_argument_count(argv, at)
@@ -261,7 +303,12 @@ local function add_batch(queue, now, argv, entries, max_data, max_items)
     -- A key of another type fails here, before the first write.
     call('ZCARD', queue.kept)
   end
-  return insert_entries(queue, now, argv, places, options, max_items)
+  -- Which ids exist is found by their data, in one command: not where that may be much.
+  local stored
+  if max_items == 0 and entries * queue.largest <= MAX_BATCH_BYTES then
+    stored = call('HMGET', queue.items, unpack(ids))
+  end
+  return insert_entries(queue, now, argv, places, options, max_items, stored)
 end
 
 -- Takes a queue that insert_entries has changed. Saves its state, and wakes a worker where something became leasable or a time came
