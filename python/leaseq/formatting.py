@@ -23,8 +23,13 @@ def duration(seconds: float) -> str:
     """A duration in seconds, such as 1.5 s, 12 min, 3.2 h."""
     for unit, name in _UNITS:
         if seconds >= unit:
-            return f"{seconds / unit:.3g} {name}"
-    return f"{seconds * 1000:.3g} ms" if seconds > 0 else "0 s"
+            return f"{_rounded(seconds / unit, 3)} {name}"
+    return f"{_rounded(seconds * 1000, 3)} ms" if seconds > 0 else "0 s"
+
+
+def _rounded(number: float, digits: int) -> str:
+    """A number with so many digits, or all those before its point: never with an exponent."""
+    return f"{number:.{digits}g}" if round(number) < 10**digits else f"{number:.0f}"
 
 
 def when(seconds: float) -> str:
@@ -36,9 +41,9 @@ def size(count: float) -> str:
     """A number of bytes, such as 12 B, 1.5 KiB."""
     for unit in ("B", "KiB", "MiB"):
         if count < 1024:
-            return f"{count:.4g} {unit}"
+            return f"{_rounded(count, 4)} {unit}"
         count /= 1024
-    return f"{count:.4g} GiB"
+    return f"{_rounded(count, 4)} GiB"
 
 
 def moment(seconds: float) -> str:

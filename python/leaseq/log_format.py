@@ -35,6 +35,8 @@ class JsonFormatter(logging.Formatter):
             fields["exception"] = record.exc_text
         elif record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            fields["stack"] = record.stack_info
         return json.dumps(fields, default=str)
 
 

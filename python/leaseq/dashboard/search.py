@@ -8,6 +8,7 @@ from leaseq import commands
 from leaseq._sync.survey import Call, read_all
 from leaseq.dashboard.source import Source
 from leaseq.errors import BadIdError, LeaseqError
+from leaseq.item import MAX_ID_BYTES
 from leaseq.keys import QueueKeys, RegisteredQueue
 
 MAX_QUEUES: Final = 10_000
@@ -47,7 +48,7 @@ class SearchResult:
 def find(source: Source, queues: Sequence[RegisteredQueue], item_id: str) -> SearchResult:
     """Look for an id in queues, up to 10,000 of them. Raises the errors of leaseq."""
     chosen = queues[:MAX_QUEUES]
-    if not item_id or "\0" in item_id:
+    if not 1 <= len(item_id.encode("utf-8", "surrogatepass")) <= MAX_ID_BYTES or "\0" in item_id:
         raise BadIdError("an id is 1..256 bytes of UTF-8 without NUL")
     calls: list[Call] = []
     for queue in chosen:

@@ -476,7 +476,16 @@ class TestDrain:
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [(0, "0 s"), (0.0123, "12.3 ms"), (1.5, "1.5 s"), (90, "1.5 min"), (7200, "2 h"), (200000, "2.31 d")],
+    [
+        (0, "0 s"),
+        (0.0123, "12.3 ms"),
+        (1.5, "1.5 s"),
+        (90, "1.5 min"),
+        (7200, "2 h"),
+        (200000, "2.31 d"),
+        (0.9996, "1000 ms"),
+        (3.1536e8, "3650 d"),
+    ],
 )
 def test_durations_in_words(seconds: float, expected: str) -> None:
     assert formatting.duration(seconds) == expected
@@ -484,7 +493,14 @@ def test_durations_in_words(seconds: float, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("count", "expected"),
-    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**20, "1 MiB"), (2**40, "1024 GiB")],
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1536, "1.5 KiB"),
+        (2**20, "1 MiB"),
+        (2**40, "1024 GiB"),
+        (20 * 2**40, "20480 GiB"),
+    ],
 )
 def test_sizes_in_words(count: int, expected: str) -> None:
     assert formatting.size(count) == expected

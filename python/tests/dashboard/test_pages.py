@@ -184,6 +184,14 @@ def test_an_id_is_found_in_every_queue(url: str, site: Browser) -> None:
     assert "No queue has this id" in site.get("/search", id="order-18")
 
 
+@pytest.mark.parametrize("item_id", ["x" * 257, "é" * 129, "a\0"])
+def test_a_search_says_what_an_id_is(url: str, site: Browser, item_id: str) -> None:
+    fill(url, "a", 1)
+    page = site.get("/search", 400, id=item_id)
+    assert "an id is 1..256 bytes of UTF-8 without NUL" in page
+    assert "could not be read" not in page
+
+
 def test_an_item_has_its_history(url: str, site: Browser) -> None:
     with leaseq.WorkQueue("q", url) as queue:
         queue.add_item(leaseq.Item(b"", id="a"), expires_in=3600, keep=60)

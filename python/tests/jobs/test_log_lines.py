@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import select
 
+from leaseq.log_format import formatter
 from leaseq.log_lines import LogLines
 
 PROCESSES = 4
@@ -31,3 +33,9 @@ def test_lines_of_several_processes_do_not_mix() -> None:
     for pid in children:
         os.waitpid(pid, 0)
     assert {(len(line), len(set(line))) for line in found} == {(select.PIPE_BUF, 2)}
+
+
+def test_a_line_of_json_has_the_stack_that_a_program_asked_for() -> None:
+    record = logging.makeLogRecord({"msg": "here", "stack_info": "Stack (most recent call last):\n  File"})
+    assert json.loads(formatter("json").format(record))["stack"].startswith("Stack (most recent")
+    assert "stack" not in json.loads(formatter("json").format(logging.makeLogRecord({"msg": "here"})))
