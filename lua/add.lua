@@ -51,6 +51,7 @@ else
   if entries ~= '1' then
     entries = parse_integer(entries, 1, MAX_ENTRIES, 'the number of entries')
     if entries > 1 then
+      --#functions
       local queue = {
         items = items, meta = meta, ready = ready, delayed = delayed, dead = dead, expiry = expiry, kept = kept,
         state = state, wake = wake, no_wake_pending = no_wake_pending,
@@ -64,7 +65,8 @@ else
       return answers
     end
   end
-  at, options = parse_entry(ARGV, at, max_data, now)
+  check_entry(ARGV, at, max_data)
+  at, options = parse_options(ARGV, at + 2, now)
   check_argument_count(ARGV, at)
 end
 -- One entry, and no command that it does not need.

@@ -10,7 +10,8 @@ line, `NAME(a, b)`, `local x, y = NAME(a, b)` or `x, y = NAME(a, b)`; a function
 anywhere. What cannot be replaced in this way is refused.
 
 Functions stand before the script's first line. A script whose hot path needs none of them says `--#functions` behind that
-path: the functions that are only used from there on stand there, and the hot path does not pay for making them.
+path: the functions that are only used from there to the end of the block stand there, and the hot path does not pay for making them.
+A block inside of that block may say it again.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from bundler.lua_source import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 HEAD: Final = re.compile(r"local function (\w+)\(([\w, ]*)\)")
@@ -61,6 +62,17 @@ class Function:
     body: tuple[str, ...]
     inline: bool
     where: str
+
+
+def _marked_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where each mark stands that is in no other's block, and where its block ends."""
+    found: list[tuple[int, int]] = []
+    for start, line in enumerate(lines):
+        if line.strip() == MARKER and (not found or start >= found[-1][1]):
+            indent = line.removesuffix(MARKER)
+            ends = (at for at in range(start, len(lines)) if lines[at] and not lines[at].startswith(indent))
+            found.append((start, next(ends, len(lines))))
+    return found
 
 
 class Library:
@@ -98,16 +110,20 @@ class Library:
         script = self._expand([self._with_constants(line) for line in lines], ())
         if taken := declared(script) & {*self._functions, "call"}:
             raise LinkError(f"a function of the library has the name of a local: {sorted(taken)}")
-        marks = [number for number, line in enumerate(script) if line.strip() == MARKER]
-        if len(marks) > 1:
-            raise LinkError(f"{MARKER} stands twice")
-        first = self._called(script[: marks[0]] if marks else script)
-        head = self._definitions(first, "")
-        if not marks:
-            return head + script
-        indent = script[marks[0]].removesuffix(MARKER)
-        rest = [name for name in self._called(script[marks[0] + 1 :]) if name not in first]
-        return head + script[: marks[0]] + self._definitions(rest, indent) + script[marks[0] + 1 :]
+        return self._scope(script, (), "")
+
+    def _scope(self, lines: list[str], known: tuple[str, ...], indent: str) -> list[str]:
+        """Return lines behind the functions that they call, and those of a block with a mark behind that mark."""
+        blocks = _marked_blocks(lines)
+        within = {number for start, end in blocks for number in range(start, end)}
+        own = [line for number, line in enumerate(lines) if number not in within]
+        names = [name for name in self._called(own) if name not in known]
+        found, at = self._definitions(names, indent), 0
+        for start, end in blocks:
+            found += lines[at:start]
+            found += self._scope(lines[start + 1 : end], (*known, *names), lines[start].removesuffix(MARKER))
+            at = end
+        return found + lines[at:]
 
     def _read_constants(self, path: Path) -> dict[str, str]:
         found = {}

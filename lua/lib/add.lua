@@ -95,13 +95,6 @@ local function parse_options(argv, at, now)
     }
 end
 
--- Takes the arguments of the call, the place of an entry, the queue's limit of data and the server's time; checks the entry. Gives
--- what parse_options gives.
-local function parse_entry(argv, at, max_data, now)
-  check_entry(argv, at, max_data)
-  return parse_options(argv, at + 2, now)
-end
-
 -- Takes the arguments of the call and two places. Gives whether so many arguments from there on are the same.
 local function same_arguments(argv, one, other, count)
   for i = 0, count - 1 do

@@ -95,7 +95,8 @@ local function parse_handoffs(argv, entries, now, max_data, target_queues, resul
         error('LEASEQ_BAD_ARGUMENT a follow-up item needs a target', 0)
       end
       local place = at + 1
-      local next_arg, options = parse_entry(argv, place, queue.max_data, now)
+      check_entry(argv, place, queue.max_data)
+      local next_arg, options = parse_options(argv, place + 2, now)
       entry.follow_ups[f] = {queue = queue, place = place, options = options}
       at = next_arg
     end

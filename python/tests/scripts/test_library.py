@@ -104,6 +104,25 @@ def test_functions_stand_behind_the_hot_path_unless_that_needs_them(tmp_path: Pa
     )
 
 
+def test_a_block_within_a_block_has_functions_that_the_rest_does_not_pay_for(tmp_path: Path) -> None:
+    script = (
+        "if KEYS[1] then\n  --#functions\n  if KEYS[2] then\n    --#functions\n    return parse(ARGV[1])\n  end\n"
+        "  return check(ARGV[1])\nend\nreturn unused()"
+    )
+    assert linked(tmp_path, script) == (
+        "local function unused()\n  return 1\nend\n"
+        "if KEYS[1] then\n"
+        "  local function check(text)\n    return tonumber(text)\n  end\n"
+        "  if KEYS[2] then\n"
+        "    local function parse(text)\n      return check(text) + 64\n    end\n"
+        "    return parse(ARGV[1])\n"
+        "  end\n"
+        "  return check(ARGV[1])\n"
+        "end\n"
+        "return unused()"
+    )
+
+
 @pytest.mark.parametrize(
     ("script", "becomes"),
     [
@@ -198,7 +217,6 @@ def test_a_call_is_replaced_by_the_body(tmp_path: Path, script: str, becomes: st
         ("local call = 1\nreturn call", "has the name of a local"),
         ("return parsed(1)", r"nothing has this name: \['parsed'\]"),
         ("return MOST", r"nothing has this name: \['MOST'\]"),
-        ("--#functions\n--#functions\nreturn parse('1')", "stands twice"),
     ],
 )
 def test_what_cannot_be_linked_is_refused(tmp_path: Path, script: str, message: str) -> None:
