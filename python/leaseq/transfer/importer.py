@@ -71,7 +71,7 @@ def _entries(
                 done.complete = True
             elif line.get("state") == "dead" and not revive_dead:
                 done.dead += 1
-            elif (entry := line_format.entry(line, number, now)) is None:
+            elif (entry := line_format.entry(_without_dead_option(line), number, now)) is None:
                 done.expired += 1
             else:
                 yield entry
@@ -79,6 +79,14 @@ def _entries(
             raise line_format.at(number, error) from error
     if not headed:
         line_format.check_header({})
+
+
+def _without_dead_option(line: line_format.Line) -> line_format.Line:
+    """Return the line of an item; without `dead_on_expiry` if the item does not expire.
+
+    Files of earlier versions have that of items that had been leased, and the queue would refuse them.
+    """
+    return line if line.get("expires") else {name: line[name] for name in line if name != "dead_on_expiry"}
 
 
 def _add(queue: WorkQueue, chunk: list[line_format.Entry], done: Imported) -> None:

@@ -48,7 +48,7 @@ def item_line(info: ItemInfo, stored: Stored) -> Line:
     optional = {
         "priority": info.priority,
         "keep": info.keep,
-        "expires": info.expires,
+        "expires": stored.expires,
         "dead_on_expiry": stored.dead_on_expiry,
         "headers": stored.headers,
         "attempt": info.attempt,

@@ -25,10 +25,15 @@ _HEADER: Final = "header:"
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An item's data and options; `max_attempts` is None if the queue's limit applies, 0 for no limit."""
+    """An item's data and options; `max_attempts` is None if the queue's limit applies, 0 for no limit.
+
+    `expires` is in seconds since 1970, 0 for an item that does not expire, or no longer since it was leased. Such an item
+    has no `dead_on_expiry`, whatever it was added with.
+    """
 
     data: bytes
     max_attempts: int | None
+    expires: float
     dead_on_expiry: bool
     content_type: str | None
     headers: dict[str, str]
@@ -56,11 +61,13 @@ def _hmget(queue: WorkQueue, part: str, fields: Sequence[bytes]) -> list[bytes |
 def _stored(item_id: str, data: bytes, record: bytes | None, extra: bytes | None) -> Stored:
     options = 0
     max_attempts = 0
+    expires = 0.0
     texts: dict[str, str] = {}
     if record is not None:
         try:
             version, options, *_ = _RECORD.unpack_from(record)
-            max_attempts = _TAIL.unpack_from(record, _RECORD.size)[1] if options else 0
+            if options:
+                _, max_attempts, _, expires = _TAIL.unpack_from(record, _RECORD.size)
             if extra is not None and options & _HAS_EXTRA:
                 texts = _texts(extra)
         except (struct.error, ValueError):
@@ -73,7 +80,9 @@ def _stored(item_id: str, data: bytes, record: bytes | None, extra: bytes | None
     return Stored(
         data,
         None if max_attempts == 0 else 0 if max_attempts == _UNLIMITED else max_attempts,
-        bool(options & _DEAD_ON_EXPIRY),
+        expires / 1_000_000,
+        # the first lease ends the expiry, and leaves this option in the record
+        bool(options & _DEAD_ON_EXPIRY) and expires > 0,
         texts.get("content_type"),
         {name.removeprefix(_HEADER): text for name, text in texts.items() if name.startswith(_HEADER)},
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import servers
 from support.cli_runner import Calls
 
 import leaseq
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import redis
-    from support import servers
 
     from leaseq_conformance.fault_proxy import Listener
 
@@ -155,6 +155,48 @@ def test_an_expired_item_is_left_out(queue: leaseq.WorkQueue, other: leaseq.Work
     line["expires"] -= 2 * HOUR  # as if the import came two hours later
     done = import_lines(other, [lines[0], json.dumps(line), lines[2]])
     assert (done.added, done.expired) == (0, 1)
+
+
+def test_what_was_leased_once_is_exported_without_an_expiry(
+    queue: leaseq.WorkQueue, other: leaseq.WorkQueue
+) -> None:
+    """LQ-LEASE-10: the first lease ends the expiry, and nothing dies of it later, also if it was revived."""
+    for name in ("held", "again", "revived"):
+        queue.add_item(Item(b"x", id=name), expires_in=HOUR, dead_on_expiry=True)
+    held, again, revived = (queue.lease(HOUR) for _ in range(3))
+    assert held is not None
+    assert again is not None
+    assert revived is not None
+    queue.release(again)
+    queue.dead_letter(revived, error="no such bank")
+    assert queue.revive("revived")
+    queue.add_item(Item(b"x", id="expired"), expires_in=0.001, dead_on_expiry=True)
+    servers.wait_until(lambda: queue.light_clean().died == 1)
+    assert queue.revive("expired")
+    lines = exported(queue)
+    assert [
+        (line["id"], line.get("expires"), line.get("dead_on_expiry")) for line in items(lines).values()
+    ] == [
+        ("again", None, None),
+        ("revived", None, None),
+        ("expired", None, None),
+        ("held", None, None),
+    ]
+    done = import_lines(other, lines)
+    assert (done.added, done.held) == (4, 1)
+
+
+def test_a_line_that_dies_of_no_expiry_is_imported(other: leaseq.WorkQueue) -> None:
+    """Exports had such lines for items that had been leased."""
+    line = {"id": "a", "data": "x", "dead_on_expiry": True, "attempt": 1}
+    done = import_lines(
+        other, ['{"leaseq_export": 1}', json.dumps(line), json.dumps({**line, "id": "b", "expires": 0})]
+    )
+    assert (done.added, done.restarted) == (2, 2)
+    assert [(other.inspect(name).state, other.inspect(name).expires) for name in "ab"] == [
+        ("ready", 0),
+        ("ready", 0),
+    ]
 
 
 def test_existing_ids_are_answered_and_left_alone(queue: leaseq.WorkQueue, other: leaseq.WorkQueue) -> None:
