@@ -17,7 +17,7 @@ const (
 	rfc3339         = "2006-01-02T15:04:05.000-07:00"
 )
 
-var kindPattern = regexp.MustCompile(`^[\p{L}_$][\p{L}\p{N}_$.]*$`)
+var kindPattern = regexp.MustCompile(`^[\p{L}_$.][\p{L}\p{N}_$.]*$`)
 
 // failure is the text of a failed attempt (LQ-JOB-9), in its parts.
 type failure struct {

@@ -64,7 +64,8 @@ def read(text: str) -> Failure:
     head, _, frames = text.partition("\n\n")
     first, *lines = head.split("\n")
     kind, colon, message = first.partition(": ")
-    if not colon or not kind.replace(".", "").isidentifier():
+    # names in other languages have `$`, and both signs can come first
+    if not colon or not kind.replace("$", "_").replace(".", "_").isidentifier():
         return Failure(message=text)
     fields = dict(line.partition(": ")[::2] for line in lines)
     started, refused = (_time(fields.get(name, "")) for name in ("started", "refused"))

@@ -200,6 +200,19 @@ def test_a_long_failure_is_cut_at_its_beginning(letter: str) -> None:
     assert failure.read(text).type == "E"
 
 
+@pytest.mark.parametrize("kind", ["Foo$Bar", "$", "_", ".Foo", "a.2", "größe.Ärger", "त्रुटि"])
+def test_a_kind_of_failure_has_letters_digits_and_some_signs(kind: str) -> None:
+    """As in spec/jobs.md, and as Python names classes: workers in other languages have other names."""
+    read = failure.read(f"{kind}: no\nworker: w:1\n\nTraceback\n")
+    assert read == failure.Failure(kind, "no", "Traceback\n", "w:1")
+
+
+@pytest.mark.parametrize("kind", ["", "2nd", "no such", "a-b", "Foo[int]"])
+def test_what_is_no_kind_of_failure_is_part_of_a_message(kind: str) -> None:
+    text = f"{kind}: no\n\n"
+    assert failure.read(text) == failure.Failure(message=text)
+
+
 @pytest.mark.parametrize("text", ["", "leased 6 times, which is more", "some words: more", "\n\n"])
 def test_a_text_of_another_form_is_a_message(text: str) -> None:
     assert failure.read(text) == failure.Failure(message=text)

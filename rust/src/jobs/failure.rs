@@ -68,7 +68,7 @@ impl Failure {
 fn is_kind(kind: &str) -> bool {
     let allowed = |each: char| each.is_alphanumeric() || "_$.".contains(each);
     let first = kind.chars().next();
-    first.is_some_and(|each| each.is_alphabetic() || "_$".contains(each)) && kind.chars().all(allowed)
+    first.is_some_and(|each| each.is_alphabetic() || "_$.".contains(each)) && kind.chars().all(allowed)
 }
 
 pub(crate) fn unix_ms(time: SystemTime) -> i64 {

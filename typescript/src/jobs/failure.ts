@@ -5,7 +5,7 @@ import { MAX_ERROR_BYTES } from "../scripts.generated.js";
 
 /** Of the first line; the rest has the whole message. */
 const MAX_MESSAGE_CHARS = 500;
-const KIND = /^[\p{L}_$][\p{L}\p{N}_$.]*$/u;
+const KIND = /^[\p{L}_$.][\p{L}\p{N}_$.]*$/u;
 
 /** A failure. Times are milliseconds since 1970, undefined if they are not known. */
 export interface Failure {
