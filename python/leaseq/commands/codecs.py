@@ -31,7 +31,7 @@ def add_options(
 ) -> tuple[Argument, ...]:
     """Return the name and the value of each option of `add` that is given."""
     options: list[Argument] = []
-    if delay != 0:
+    if delay not in NO_TIME:
         options += ("delay", str(milliseconds(delay, "delay")))
     if not_before is not None:
         options += ("not_before", str(milliseconds_since_1970(not_before, "not_before")))
@@ -429,7 +429,7 @@ def release_options(
 ) -> tuple[Argument, ...]:
     """Return the name and the value of each option of `release` that is given."""
     options: list[Argument] = []
-    if delay != 0:
+    if delay not in NO_TIME:
         options += ("delay", str(milliseconds(delay, "delay")))
     if uncounted:
         options += ("uncounted", "1")

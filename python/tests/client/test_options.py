@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -72,6 +72,21 @@ def test_every_addition_takes_all_options(queue: Any, how: str) -> None:
     assert (queue.inspect("c").state, queue.inspect("c").time) == ("delayed", YEAR_2050.timestamp())
     assert not add(queue, Item(b"again", id="b"), delay=HOUR)
     assert queue.inspect("b").state == "ready"
+
+
+@pytest.mark.parametrize("how", ADDITIONS)
+@pytest.mark.parametrize("none", [0, 0.0, timedelta(0)], ids=repr)
+def test_a_delay_of_nothing_is_none(queue: Any, how: str, none: Any) -> None:
+    assert ADDITIONS[how](queue, Item(b"", id="a"), delay=none, not_before=YEAR_2050)
+    assert queue.inspect("a").time == YEAR_2050.timestamp()
+
+
+@pytest.mark.parametrize("none", [0, 0.0, timedelta(0)], ids=repr)
+def test_a_dead_letter_takes_a_delay_of_nothing(queue: Any, flavour: ClientFlavour, none: Any) -> None:
+    queue.add_item(Item(b"", id="a"))
+    module: Any = leaseq._aio.queue if flavour.name == "asyncio" else leaseq._sync.queue
+    request = ReleaseRequest(unwrap(queue.lease(30)), none, dead=True)
+    assert flavour.run(module.release_each(unwrap(queue), [request])) == ["dead"]
 
 
 @pytest.mark.parametrize("how", ADDITIONS)
