@@ -47,7 +47,8 @@ def import_lines(
     done = Imported()
     found = _entries(queue, texts, done, revive_dead=revive_dead)
     for chunk in flows.chunks(found, lambda entry: len(entry.item.data)):
-        _add(queue, chunk, done)
+        if in_time := _in_time(queue, chunk, done):
+            _add(queue, in_time, done)
         if on_progress is not None:
             on_progress(done)
     return done
@@ -87,6 +88,16 @@ def _without_dead_option(line: line_format.Line) -> line_format.Line:
     Files of earlier versions have that of items that had been leased, and the queue would refuse them.
     """
     return line if line.get("expires") else {name: line[name] for name in line if name != "dead_on_expiry"}
+
+
+def _in_time(queue: WorkQueue, chunk: list[line_format.Entry], done: Imported) -> list[line_format.Entry]:
+    """Return the entries that have not expired, with the time that is left now, since lines can come slowly. Count the others."""
+    if not any(entry.expires for entry in chunk):
+        return chunk
+    now = queue.stats().now
+    left = [counted for entry in chunk if (counted := entry.counted_from(now)) is not None]
+    done.expired += len(chunk) - len(left)
+    return left
 
 
 def _add(queue: WorkQueue, chunk: list[line_format.Entry], done: Imported) -> None:

@@ -92,8 +92,13 @@ class Entry:
 
     item: Item
     options: Options
+    """As `add` takes them; the time to expire counts from the `now` that `entry` got."""
+
     number: int
     """Of its line."""
+
+    line: Line
+    """As it was written."""
 
     lease: bool
     """True if it was leased: it is due when that lease ends."""
@@ -103,6 +108,15 @@ class Entry:
 
     error: bool
     """True if it had a last error, which is not carried."""
+
+    @property
+    def expires(self) -> bool:
+        """True if it expires."""
+        return bool(self.line.get("expires"))
+
+    def counted_from(self, now: float) -> "Entry | None":
+        """Return it with the time to expire that is left at `now`; None where that time has come."""
+        return entry(self.line, self.number, now) if self.expires else self
 
 
 def entry(line: Line, number: int, now: float) -> Entry | None:
@@ -125,7 +139,13 @@ def entry(line: Line, number: int, now: float) -> Entry | None:
         keep=_number(line, "keep") or None,
     )
     return Entry(
-        item, options, number, state == "leased", bool(line.get("attempt")), error=bool(line.get("error"))
+        item,
+        options,
+        number,
+        line,
+        state == "leased",
+        bool(line.get("attempt")),
+        error=bool(line.get("error")),
     )
 
 

@@ -127,7 +127,7 @@ def test_what_is_imported_is_what_was_exported(queue: leaseq.WorkQueue, other: l
     assert after["held"]["due"] == pytest.approx(before["held"]["lease_ends"], abs=0.001)
     assert after["later"]["due"] == pytest.approx(before["later"]["due"], abs=0.001)
     assert "attempt" not in after["again"]
-    # what is left of an hour, counted from the start of the import
+    # what is left of an hour, counted from just before the call
     assert after["expiring"]["expires"] >= before["expiring"]["expires"] - 0.002
 
 
@@ -154,6 +154,35 @@ def test_an_expired_item_is_left_out(queue: leaseq.WorkQueue, other: leaseq.Work
     line = json.loads(lines[1])
     line["expires"] -= 2 * HOUR  # as if the import came two hours later
     done = import_lines(other, [lines[0], json.dumps(line), lines[2]])
+    assert (done.added, done.expired) == (0, 1)
+
+
+def test_expiries_count_from_the_call_that_adds_an_item(other: leaseq.WorkQueue) -> None:
+    """Also where lines come slowly, as from a pipe."""
+    start = other.stats().now
+    expires = {"soon": start + 0.2, "later": start + HOUR}
+
+    def slowly() -> Iterator[str]:
+        yield '{"leaseq_export": 1}'
+        for name, time in expires.items():
+            yield json.dumps({"id": name, "data": "x", "expires": time, "dead_on_expiry": True})
+        servers.wait_until(lambda: other.stats().now > start + 1)
+
+    done = import_lines(other, slowly())
+    assert (done.added, done.expired) == (1, 1)
+    assert other.inspect("later").expires == pytest.approx(expires["later"], abs=0.5)
+    assert other.inspect("soon").state == "absent"
+
+
+def test_what_has_all_expired_is_not_sent(other: leaseq.WorkQueue) -> None:
+    start = other.stats().now
+
+    def slowly() -> Iterator[str]:
+        yield '{"leaseq_export": 1}'
+        yield json.dumps({"id": "a", "data": "x", "expires": start + 0.2})
+        servers.wait_until(lambda: other.stats().now > start + 0.2)
+
+    done = import_lines(other, slowly())
     assert (done.added, done.expired) == (0, 1)
 
 
