@@ -19,6 +19,9 @@ VERSION_FIELD: Final = "leaseq_export"
 _TIMES: Final = {"delayed": "due", "leased": "lease_ends", "dead": "died", "ready": "ready_since"}
 """The name of an item's time, by its state."""
 
+_FAR_SECS: Final = 1e12
+"""Further than any time that leaseq takes."""
+
 Line = dict[str, Any]
 
 
@@ -176,7 +179,8 @@ def _text(line: Line, name: str) -> str:
 
 def _number(line: Line, name: str) -> float:
     value = line.get(name, 0)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    # Python reads NaN and Infinity too, which are no JSON
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_FAR_SECS < value < _FAR_SECS:
         raise BadArgumentError(f'"{name}" is a number of seconds')
     return float(value)
 

@@ -327,6 +327,16 @@ def test_a_bad_line_is_named(other: leaseq.WorkQueue, line: str, message: str) -
     assert other.stats().added == 0
 
 
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999", "1" + "0" * 400, "true", '"1"'])
+@pytest.mark.parametrize("name", ["expires", "due", "keep"])
+def test_what_is_no_number_is_refused(other: leaseq.WorkQueue, name: str, value: str) -> None:
+    """Python's JSON takes some of these: an item that expires at no time was gone at once."""
+    line = f'{{"id": "a", "data": "x", "state": "delayed", "{name}": {value}}}'
+    with pytest.raises(leaseq.BadArgumentError, match=f'"{name}" is a number of seconds'):
+        import_lines(other, ['{"leaseq_export": 1}', line])
+    assert other.stats().added == 0
+
+
 def test_what_was_imported_can_be_found(queue: leaseq.WorkQueue, other: leaseq.WorkQueue) -> None:
     """By cleaners and `leaseq queues`: LQ-REGISTRY-2."""
     queue.add_item(Item(b"data"))
