@@ -122,6 +122,17 @@ def test_with_completes_releases_and_backs_off(queue: Any) -> None:
     assert queue.inspect("b").state == "ready"
 
 
+def test_the_delay_of_a_failed_block_grows_with_the_attempt(queue: Any) -> None:
+    """LQ-RELEASE-4."""
+    queue.add_item(Item(b"x", id="a"))
+    for most in (1, 2, 4, 8):
+        before = queue.stats().now
+        with pytest.raises(ZeroDivisionError), queue.lease(30):
+            raise ZeroDivisionError
+        assert before + most / 2 <= queue.inspect("a").time <= queue.stats().now + most
+        assert queue.promote("a")
+
+
 class Panic(BaseException):
     """As PyO3 raises for a panic of Rust."""
 
