@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import servers
 from support.client_flavours import unwrap
 from support.redis_probe import look
 
 import leaseq
 from leaseq import Item
 from leaseq.commands import Completion
+
+if TYPE_CHECKING:
+    import redis
 
 
 def test_a_result_of_the_call_goes_before_that_of_the_item(queue: Any) -> None:
@@ -75,3 +79,15 @@ def test_nothing_is_completed_if_the_next_lease_is_too_long(queue: Any, keep: fl
     assert (raised.value.definite, raised.value.answers) == (True, [])
     assert queue.inspect("a").state == "leased"
     assert queue.complete(item)
+
+
+def test_all_that_died_in_one_clean_is_published(queue: Any, redis_client: redis.Redis) -> None:
+    """LQ-CLIENT-8: one step finds up to 256 items whose lease is over, and up to 256 that expired; an outcome call takes 256."""
+    queue.add_items([Item(b"x", id=f"leased-{number}") for number in range(150)], max_attempts=1, keep=60)
+    assert len(queue.lease_items(150, 0.001)) == 150
+    late = [Item(b"x", id=f"late-{number}") for number in range(150)]
+    queue.add_items(late, expires_in=0.001, dead_on_expiry=True, keep=60)
+    added = queue.stats().now
+    servers.wait_until(lambda: queue.stats().now > added + 0.002)
+    assert queue.light_clean().died == 300
+    assert sum(1 for _ in redis_client.scan_iter("leaseq:{q}:q:result:*")) == 300

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +10,7 @@ import redis
 import redis.asyncio
 from support import servers
 from support.client_flavours import AsyncioFlavour, unwrap
-from support.redis_probe import calls
+from support.redis_probe import calls, count_blocked
 
 import leaseq
 import leaseq.aio.registry
@@ -79,6 +80,18 @@ class TestEntering:
         redis_client.delete(KEY)
         assert queue.complete_and_lease(item, 30)[1].id == "b"
         assert len(entries(redis_client)) == 1
+
+
+    def test_a_lease_that_waited(
+        self, queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, url: str
+    ) -> None:
+        waiting = flavour.start(queue.lease, 30, timeout=60)
+        servers.wait_until(lambda: count_blocked(redis_client) == 1)
+        with leaseq.WorkQueue("q", url) as other:
+            other.executor._register_at = math.inf  # as a client that keeps no registry
+            other.add_item(Item(b"x"))
+        assert waiting.result(60)
+        assert entries(redis_client) == {b"q:q"}
 
 
 class TestNoCallSuffers:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 from support import servers
+from support.redis_probe import count_blocked
 from support.servers import TIMEOUT_SECS
 
 import leaseq
@@ -156,6 +157,41 @@ def test_a_bound_in_two_loops_at_once(url: str) -> None:
         thread.join(TIMEOUT_SECS)
     assert found == [0] * 120
     asyncio.run(queue.close())
+
+
+@pytest.mark.parametrize("reply", [b"+what\r\n", b"*1\r\n*0\r\n"])
+def test_a_reply_of_another_shape_behind_a_block(
+    flavour: ClientFlavour, proxy: Listener, redis_client: redis.Redis, url: str, reply: bytes
+) -> None:
+    """LQ-ERROR-4, as below."""
+    queue, other = flavour.queue("q", proxy.url), flavour.queue("q", url)
+    assert queue.lease(60, block=False) is None, "the script is known"
+    point = proxy.add_breakpoint("EVALSHA", nth=2)
+    waiting = flavour.start(queue.lease, 60)
+    servers.wait_until(lambda: count_blocked(redis_client) == 1)
+    other.add_item(Item(b"x", id="a"))
+    point.wait()
+    point.reply_with(reply)
+    with pytest.raises(leaseq.ReplyLostError):
+        waiting.result(TIMEOUT_SECS)
+
+
+def test_closing_cuts_no_call_of_another_queue(flavour: ClientFlavour, proxy: Listener) -> None:
+    """LQ-BLOCK-6: the call has a connection on which a wait of the closed queue was refused, as a full server does."""
+    client = flavour.client(proxy.url, max_connections=1)
+    queue, other = flavour.queue("q", client), flavour.queue("other", client)
+    other.stats()
+    block = proxy.add_breakpoint("BLPOP")
+    waiting = flavour.start(queue.lease, 30, timeout=0.5)
+    block.wait()
+    block.reply_with(b"-OOM command not allowed when used memory > 'maxmemory'.\r\n")
+    assert waiting.result(TIMEOUT_SECS) is None
+    point = proxy.add_breakpoint("EVALSHA", when="after")
+    call = flavour.start(other.stats)
+    point.wait()
+    queue.close()
+    point.resume()
+    assert call.result(TIMEOUT_SECS).ready == 0
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,16 @@ def test_a_primary_that_its_sentinel_finds_down_is_not_taken(
         assert flavour.queue("q", of_sentinels(flavour, places, sentinel.service)).stats().ready == 0
 
 
+def test_a_set_whose_name_only_begins_as_the_service_is_not_taken(
+    flavour: ClientFlavour, sentinel: SentinelSet
+) -> None:
+    """LQ-CLIENT-27: a Sentinel may look after `orders` and `orders-archive`."""
+    for name in (sentinel.service[:-1], sentinel.service[1:], sentinel.service.upper()):
+        queue = flavour.queue("q", of_sentinels(flavour, sentinel.sentinels, name, SAFE))
+        with pytest.raises(leaseq.UnavailableError, match="nothing was sent"):
+            queue.stats()
+
+
 def test_a_sentinel_that_sees_too_few_others_is_not_believed(
     flavour: ClientFlavour, sentinel: SentinelSet
 ) -> None:

@@ -50,6 +50,21 @@ def test_what_a_greeting_is_refused_for(flavour: ClientFlavour, restricted: str,
     assert refused.value.definite
 
 
+@pytest.mark.parametrize("form", REFUSED)
+def test_a_refused_connection_is_closed(
+    flavour: ClientFlavour, restricted: str, redis_client: redis.Redis, form: str
+) -> None:
+    """A program that tries again and again takes all connections of the server otherwise."""
+    queue = flavour.queue("q", form.format(restricted))
+    before = len(redis_client.client_list())
+    refused = []
+    for _ in range(3):
+        with pytest.raises(REFUSED[form][0]) as error:
+            queue.stats()
+        refused.append(error)  # nothing is closed for want of a reference to it
+    servers.wait_until(lambda: len(redis_client.client_list()) == before)
+
+
 @pytest.mark.parametrize("form", ["redis://select:x@{}/3", "redis://{}/999"])
 def test_a_worker_ends_that_only_a_person_can_help(
     flavour: ClientFlavour, restricted: str, form: str

@@ -19,7 +19,7 @@ from leaseq._aio import connection as aio
 from leaseq._aio.connection import Connection as AioConnection
 from leaseq._sync import connection as sync
 from leaseq.endpoint import Endpoint, endpoint
-from leaseq.time_limit import LEAST_BYTES_PER_SECOND, TimeLimit
+from leaseq.time_limit import LEAST_BYTES_PER_SECOND, TimeLimit, arrival_secs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,6 +177,34 @@ def test_the_reply_to_a_large_command_waits_until_it_has_arrived(flavour: Client
         flavour.run(connection.send("PING"))
         with pytest.raises(redis.TimeoutError):
             flavour.run(connection.read())
+        connection.close()
+
+
+def test_the_time_of_a_large_command_is_that_of_its_own_reply(flavour: ClientFlavour) -> None:
+    """LQ-CLIENT-19: the next call on the connection sends nothing large."""
+
+    def serve(peer: socket.socket, server: PacedServer) -> None:
+        left = SIZE
+        while left > 0:
+            left -= len(peer.recv(65536))
+        peer.sendall(b"+OK\r\n")
+        peer.recv(65536)
+        server.pause(100 * LIMIT_SECS)
+
+    with PacedServer(serve) as server:
+        connection = opened(flavour, server.endpoint())
+
+        async def is_usable() -> bool:
+            return bool(connection.is_usable())
+
+        flavour.run(connection.send("SET", "k", b"x" * SIZE))
+        assert flavour.run(connection.read()) == b"OK"
+        assert connection.is_usable() if flavour.name == "sync" else flavour.run(is_usable())
+        flavour.run(connection.send("PING"))
+        began = time.monotonic()
+        with pytest.raises(redis.TimeoutError):
+            flavour.run(connection.read())
+        assert time.monotonic() - began < arrival_secs(SIZE)
         connection.close()
 
 
