@@ -68,5 +68,5 @@ def counted(counts: Mapping[str, int]) -> str:
 
 def preview(data: bytes) -> str:
     """The beginning of the data, on one line."""
-    text = plain(data[: 4 * PREVIEW_WIDTH].decode(errors="replace"))
+    text = plain(data[: 4 * (PREVIEW_WIDTH + 1)].decode(errors="replace"))  # a character has up to 4 bytes
     return text if len(text) <= PREVIEW_WIDTH else f"{text[: PREVIEW_WIDTH - 1]}…"

@@ -504,3 +504,11 @@ def test_durations_in_words(seconds: float, expected: str) -> None:
 )
 def test_sizes_in_words(count: int, expected: str) -> None:
     assert formatting.size(count) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("あ" * 60, "あ" * 60), ("あ" * 100, "あ" * 59 + "…"), ("𝄞" * 61, "𝄞" * 59 + "…"), ("a\nb", "a\\nb")],
+)
+def test_previews(text: str, expected: str) -> None:
+    assert formatting.preview(text.encode()) == expected

@@ -81,7 +81,6 @@ class TestEntering:
         assert queue.complete_and_lease(item, 30)[1].id == "b"
         assert len(entries(redis_client)) == 1
 
-
     def test_a_lease_that_waited(
         self, queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, url: str
     ) -> None:

@@ -36,6 +36,14 @@ def flavour(url: str) -> Iterator[JobAppFlavour]:
         yield made
 
 
+def test_a_step_more_leaves_the_chain_as_it_is(flavour: JobAppFlavour) -> None:
+    step = flavour.app.job(name="step")(lambda number: number + 1)
+    base = flavour.app.chain(step.call(1))
+    one, other = base.then(step.partial()), base.then(step.partial()).then(step.partial())
+    assert [len(each.enqueue().stages) for each in (one, other)] == [2, 3]
+    assert flavour.burst() == 5
+
+
 class Page(msgspec.Struct):
     """A result that is not a plain value."""
 

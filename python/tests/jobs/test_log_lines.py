@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -33,6 +34,29 @@ def test_lines_of_several_processes_do_not_mix() -> None:
     for pid in children:
         os.waitpid(pid, 0)
     assert {(len(line), len(set(line))) for line in found} == {(select.PIPE_BUF, 2)}
+
+
+def test_lost_lines_are_reported_once() -> None:
+    read, write = os.pipe()
+    handler = LogLines(write, "test")
+    os.set_blocking(write, False)
+    filled = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            filled += os.write(write, b"x" * select.PIPE_BUF)
+    for _ in range(3):
+        handler.emit(logging.makeLogRecord({"msg": "lost"}))
+    while filled:
+        filled -= len(os.read(read, filled))
+    for _ in range(2):
+        handler.emit(logging.makeLogRecord({"msg": "seen"}))
+    os.close(write)
+    with os.fdopen(read, encoding="ascii") as lines:
+        assert lines.read().splitlines() == [
+            "test: 3 lines of the log were not read, and are lost",
+            "seen",
+            "seen",
+        ]
 
 
 def test_a_line_of_json_has_the_stack_that_a_program_asked_for() -> None:

@@ -191,7 +191,9 @@ def test_many_and_chains_are_enqueued_once_each(flavour: JobAppFlavour, seen: li
     def f(number: int) -> int:
         return number + 1
 
-    flavour(f.with_options(id="once"), "enqueue", 0)
+    for number in range(2):
+        flavour(f.with_options(id="once"), "enqueue", number)
+    assert [event.id for event in seen] == ["once"]
     calls = [f.with_options(id="once").call(1), f.with_options(id="other").call(2)]
     flavour(flavour.app, "enqueue_many", calls)
     assert [event.id for event in seen] == ["once", "other"]  # the second one of an id was not added

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from collections.abc import Awaitable, Coroutine
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 from support import annotated_functions as functions
 
 from leaseq.jobs import App
+from leaseq.jobs.annotations import awaited, resolved
 from leaseq.jobs.signature import Signature
 
 if TYPE_CHECKING:
@@ -25,6 +27,16 @@ def rest(x: Any, *more: int) -> None: ...
 def named(x: Any, *, k: int) -> None: ...
 def everything(x: int, *more: Any, k: int = 1, **named: int) -> None: ...
 def only_named(*, k: int = 2) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "annotation", [Coroutine[Any, Any, float], Awaitable[float], "Coroutine[str, int, float]", float]
+)
+def test_the_type_of_a_result_is_that_in_the_end(annotation: Any) -> None:
+    def function() -> Any: ...
+
+    function.__annotations__ = {"return": annotation}
+    assert awaited(resolved(function, annotation)) is float
 
 
 @pytest.mark.parametrize(

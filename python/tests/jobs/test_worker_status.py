@@ -22,7 +22,7 @@ from support.watched_program import Series, WatchedProgram, went_back
 
 from leaseq.extras import install_command
 from leaseq.jobs import App
-from leaseq.worker.work_counts import EVENTS, MAX_KINDS, OTHER, WorkCounts, WorkKind, WorkTotals
+from leaseq.worker.work_counts import BUCKETS_SECS, EVENTS, MAX_KINDS, OTHER, WorkCounts, WorkKind, WorkTotals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -269,6 +269,16 @@ def test_kinds_of_work_are_bounded() -> None:
     totals.add(counts)
     assert totals[OTHER].events[0] == 10
     assert sum(row.events[0] for row in totals.values()) == MAX_KINDS + 10
+
+
+def test_what_takes_as_long_as_a_bucket_ends_is_in_it() -> None:
+    counts, kind = WorkCounts(), WorkKind("g", "q", "f")
+    row = counts.row(kind)
+    for secs in BUCKETS_SECS:
+        counts.ran(row, secs)
+    totals = WorkTotals()
+    totals.add(counts)
+    assert list(totals[kind].run[1:]) == [1.0] * len(BUCKETS_SECS) + [0.0]
 
 
 def test_nothing_runs_in_a_process_that_has_ended() -> None:

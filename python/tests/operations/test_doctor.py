@@ -400,6 +400,20 @@ def test_dead_letters_are_not_held(redis_client: redis.Redis, queue: leaseq.Work
     assert found(redis_client, "limits", "q").status == "ok"
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_items_in_no_state_or_in_several(
+    redis_client: redis.Redis, queue: leaseq.WorkQueue, *, several: bool
+) -> None:
+    queue.add_item(leaseq.Item("x", id="a"))
+    assert found(redis_client, "places", "q").status == "ok"
+    if several:
+        redis_client.zadd("leaseq:{q}:q:leased", {"a": (queue.stats().now + 60) * 1e6})
+    else:
+        redis_client.zrem("leaseq:{q}:q:ready", "a")
+    finding = found(redis_client, "places", "q")
+    assert (finding.status, finding.do) == ("problem", "leaseq clean q --group q --deep")
+
+
 def test_overdue_leases_that_nobody_cleans(redis_client: redis.Redis, queue: leaseq.WorkQueue) -> None:
     queue.add_item(leaseq.Item("x", id="a"))
     assert queue.lease(3600) is not None
