@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 from support import servers
+from support.client_flavours import unwrap
 from support.redis_probe import blocked
 from support.servers import TIMEOUT_SECS
 
 import leaseq
 import leaseq.aio
-from leaseq import Item
+from leaseq import Item, commands
+from leaseq.commands.releases import ReleaseRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,6 +122,25 @@ def test_with_completes_releases_and_backs_off(queue: Any) -> None:
             assert queue.release(item) == "ready", "what the block did itself stays"
             break
     assert queue.inspect("b").state == "ready"
+
+
+@pytest.mark.parametrize("dead", [False, True])
+def test_an_error_with_half_a_surrogate_pair_is_kept(queue: Any, *, dead: bool) -> None:
+    """The file system of Python gives such names."""
+    queue.add_item(Item(b"x", id="a"))
+    item = queue.lease(30)
+    error = "no file \udc80.txt"
+    assert (queue.dead_letter(item, error=error) if dead else queue.release(item, error=error)) is not None
+    assert queue.inspect("a").error == "no file \\udc80.txt"
+
+
+def test_an_error_that_is_no_text_is_shown(queue: Any, redis_client: redis.Redis) -> None:
+    """A program in another language may write any bytes."""
+    queue.add_item(Item(b"x", id="a"))
+    item = unwrap(queue.lease(30))
+    words = commands.release_each(queue.keys, [ReleaseRequest(item, error="caf-")]).eval()
+    redis_client.execute_command(*(b"caf\xe9" if word in {"caf-", b"caf-"} else word for word in words))
+    assert queue.inspect("a").error == "caf\ufffd"
 
 
 def test_the_delay_of_a_failed_block_grows_with_the_attempt(queue: Any) -> None:
