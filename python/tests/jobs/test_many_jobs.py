@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.job_app import JobAppFlavour, until
+from support.servers import TIMEOUT_SECS
 
+import leaseq
 from leaseq.errors import BadArgumentError, QueueFullError, ReplyLostError
 from leaseq.jobs import App, SerializationError
 from leaseq.jobs.store._aio import client as aio_client
@@ -137,3 +139,22 @@ def test_many_calls_are_sent_if_none_is_refused(flavour: JobAppFlavour) -> None:
     with pytest.raises(SerializationError):
         flavour(flavour.app, "enqueue_many", calls)
     assert flavour.app.queue("f").stats().items == 0
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_job_that_ends_while_it_is_cancelled_was_not(
+    proxy: Listener, url: str, *, asynchronous: bool
+) -> None:
+    """Between the look at its state and its removal. No note of a cancellation stays behind (spec/jobs.md, Notes)."""
+    with JobAppFlavour(App(proxy.url), asynchronous=asynchronous) as flavour, ThreadPoolExecutor(1) as pool:
+        job = flavour(flavour.app.job(name="f", keep=0)(lambda: 1), "enqueue")
+        point = proxy.add_breakpoint("MULTI")
+        cancelling = pool.submit(flavour, job, "cancel")
+        point.wait()
+        with leaseq.WorkQueue("default", url, group="jobs") as queue:
+            item = queue.lease(30, block=False)
+            assert item is not None
+            assert queue.complete(item)
+        point.resume()
+        assert not cancelling.result(TIMEOUT_SECS)
+        assert flavour(job, "status") == "unknown"
