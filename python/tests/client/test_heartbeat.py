@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.redis_probe import beat, until
+from support.servers import TIMEOUT_SECS
 
 import leaseq.aio
 from leaseq import Item
@@ -180,6 +181,27 @@ async def test_a_lost_lease_ends_the_block(url: str, how: str) -> None:
         assert cancelling() == 0
         assert (await queue.inspect("a")).state == ("leased" if how == "superseded" else "absent")
         await asyncio.sleep(0)
+
+
+async def test_every_block_ends_whose_lease_one_beat_finds_lost(url: str) -> None:
+    """LQ-CLIENT-4: both are extended in one call."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        items = await held(queue, "a", "b")
+        entered = asyncio.Event()
+
+        async def work(item: Any) -> str:
+            async with item:
+                if item is items[-1]:
+                    entered.set()
+                await asyncio.sleep(HOUR)
+            return str(item.id)
+
+        tasks = [asyncio.create_task(work(item)) for item in items]
+        await entered.wait()
+        await queue.remove_items(["a", "b"])
+        beat(queue)
+        async with asyncio.timeout(TIMEOUT_SECS):
+            assert await asyncio.gather(*tasks) == ["a", "b"]
 
 
 async def test_only_the_block_that_lost_its_lease_ends(url: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -335,6 +336,21 @@ def test_what_is_no_number_is_refused(other: leaseq.WorkQueue, name: str, value:
     with pytest.raises(leaseq.BadArgumentError, match=f'"{name}" is a number of seconds'):
         import_lines(other, ['{"leaseq_export": 1}', line])
     assert other.stats().added == 0
+
+
+def test_an_import_that_may_have_taken_effect_says_so(other: leaseq.WorkQueue, proxy: Listener) -> None:
+    """LQ-ERROR-4: the server answers with an error when the script had written something."""
+    with leaseq.WorkQueue(other.name, proxy.url, group=other.group) as through:
+        point = proxy.add_breakpoint("EVALSHA", nth=2)  # behind the one that asks for the time
+        with ThreadPoolExecutor(1) as pool:
+            importing = pool.submit(
+                import_lines, through, ['{"leaseq_export": 1}', '{"id": "a", "data": "x"}']
+            )
+            point.wait()
+            point.reply_with(b"-ERR something stopped the script halfway\r\n")
+            with pytest.raises(leaseq.LeaseqError, match="line 2|lines 2") as raised:
+                importing.result(servers.TIMEOUT_SECS)
+    assert not raised.value.definite
 
 
 def test_what_was_imported_can_be_found(queue: leaseq.WorkQueue, other: leaseq.WorkQueue) -> None:
