@@ -220,6 +220,9 @@ def test_wrong_and_missing_passwords(
         with pytest.raises(AccessDeniedError) as caught:
             call(flavour.queue("q", server.url))
         assert caught.value.definite, name
+    for protocol in (2, 3):  # a password alone is that of the user `default`
+        given = server.url.replace("redis://", "redis://:pw@")
+        assert flavour.queue("q", f"{given}?protocol={protocol}").stats().ready == 0
 
 
 def test_no_server_listens(flavour: ClientFlavour) -> None:

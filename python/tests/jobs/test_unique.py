@@ -198,10 +198,11 @@ def test_a_slot_stays_taken_whose_job_was_perhaps_added(proxy: Listener, *, asyn
 
 
 def test_slots_leave_no_key_for_good(redis_client: redis.Redis, url: str) -> None:
+    """And none goes before its slot is over."""
     with App(url) as app:
         job = app.function("f").with_options(throttle="1m").enqueue(1)
     life = redis_client.pttl(f"leaseq:{{jobs}}:default:slot:{job.id}")
-    assert 0 < life <= 60_000
+    assert 20_000 < life <= 60_000
 
 
 def test_of_many_at_once_one_is_added(url: str) -> None:

@@ -7,6 +7,7 @@ import concurrent.futures
 import gc
 import os
 import resource
+import socket
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,23 @@ if TYPE_CHECKING:
     from support.client_flavours import ClientFlavour
 
     from leaseq_conformance.fault_proxy import Listener
+
+
+async def test_a_call_that_is_cancelled_while_it_connects_frees_its_place() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        client = redis.asyncio.Redis(
+            port=port, max_connections=1, client_name="x", socket_connect_timeout=0.2, socket_timeout=0.2
+        )
+        async with leaseq.aio.WorkQueue("q", client) as queue:
+            call = asyncio.create_task(queue.stats())
+            peer, _ = await asyncio.to_thread(silent.accept)
+            call.cancel()
+            await asyncio.wait([call])
+            with pytest.raises(leaseq.LeaseqError) as silence:
+                await queue.stats()
+        assert "max_connections" not in str(silence.value)
+        peer.close()
 
 
 def asking_for(url: str, options: str) -> str:

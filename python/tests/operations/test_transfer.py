@@ -265,7 +265,7 @@ def test_a_full_queue_says_so_and_goes_on_later(queue: leaseq.WorkQueue, other: 
     queue.add_items([Item(b"x", id=f"{n:04}") for n in range(600)])
     lines = exported(queue)
     other.configure(max_items=300)
-    with pytest.raises(leaseq.QueueFullError, match="300 items"):
+    with pytest.raises(leaseq.QueueFullError, match="300 items were added and 0 exist"):
         import_lines(other, lines)
     other.configure(max_items=0)
     done = import_lines(other, lines)

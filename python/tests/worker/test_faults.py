@@ -381,6 +381,19 @@ def test_one_damaged_record_does_not_hold_up_the_others(
         until(lambda: queue.stats().completed == 8)
 
 
+def test_results_are_kept_whatever_items_are_reported_with_them(queue: Any, flavour: ClientFlavour) -> None:
+    """LQ-CLIENT-7: an item that keeps none may be the first of a group."""
+    ids = [f"i{number:02}" for number in range(40)]
+    for number, item_id in enumerate(ids):
+        queue.add_item(Item(b"", id=item_id), keep=HOUR if number % 2 else 0)
+
+    def handle(item: Any) -> None:
+        item.result = b"r"
+
+    assert BackgroundWorker(flavour, queue, handle, burst=True).result() == 40
+    assert [queue.outcome(item_id).content for item_id in ids[1::2]] == [b"r"] * 20
+
+
 def test_a_result_that_is_too_large_is_a_failure(queue: Any, flavour: ClientFlavour) -> None:
     """The others of its group are completed, with their results."""
     queue.configure(max_data=100)
