@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from support.redis_probe import beat, until
@@ -17,6 +18,8 @@ from leaseq.heartbeat_schedule import HeartbeatSchedule
 from leaseq.item import LeasedItemBase
 
 if TYPE_CHECKING:
+    import redis
+
     from leaseq_conformance.fault_proxy import Listener
 
 
@@ -181,6 +184,27 @@ async def test_a_lost_lease_ends_the_block(url: str, how: str) -> None:
         assert cancelling() == 0
         assert (await queue.inspect("a")).state == ("leased" if how == "superseded" else "absent")
         await asyncio.sleep(0)
+
+
+async def test_one_beat_extends_the_leases_beside_a_damaged_record(
+    url: str, redis_client: redis.Redis
+) -> None:
+    """LQ-CLIENT-15: the server refuses the call for all of them."""
+    async with leaseq.aio.WorkQueue("q", url) as queue, contextlib.AsyncExitStack() as blocks:
+        items = await held(queue, "a", "b", "c", "d", "e")
+        for item in items:
+            await blocks.enter_async_context(item)
+        record = redis_client.hget("leaseq:{q}:q:meta", "b")
+        redis_client.hset("leaseq:{q}:q:meta", "b", "damaged")
+        before = [item.deadline for item in items]
+        beat(queue)
+
+        def extended() -> bool:
+            longer = [item.deadline > old for item, old in zip(items, before, strict=True)]
+            return longer == [True, False, True, True, True]
+
+        await until(extended)
+        redis_client.hset("leaseq:{q}:q:meta", "b", cast("bytes", record))
 
 
 async def test_every_block_ends_whose_lease_one_beat_finds_lost(url: str) -> None:

@@ -675,6 +675,18 @@ def test_a_primary_with_few_slots_is_checked_and_one_without_is_not(cluster: ser
     assert [one.check for one in report.findings if one.status == "unknown"] == []
 
 
+def test_a_server_that_may_not_be_asked_is_not_healthy(own_server: servers.StartServer) -> None:
+    """The command ends with 0 only if every check was made, and found no problem."""
+    server = own_server(*DURABLE)
+    with server.client() as client:
+        rules = ("reset", "on", ">x", "~leaseq:*", "-@all", *WORKER)
+        client.execute_command("ACL", "SETUSER", "half", *rules)
+    done = Calls(server.url.replace("redis://", "redis://half:x@"))("doctor")
+    assert re.search("^unknown ", done.out, re.MULTILINE), done.out
+    assert not re.search("^problem ", done.out, re.MULTILINE), done.out
+    assert done.code == 1
+
+
 def test_the_command(own_server: servers.StartServer) -> None:
     server = own_server(*DURABLE)
     with leaseq.WorkQueue("orders", server.url) as queue:
