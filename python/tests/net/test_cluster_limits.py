@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import socketserver
 import threading
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +19,8 @@ from redis.crc import key_slot
 
 import leaseq
 from leaseq import Item
+from leaseq._sync import concurrency
+from leaseq._sync.pending_call import PendingCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,6 +110,16 @@ class MovingNode(socketserver.ThreadingTCPServer):
 
 
 @pytest.mark.promise("G18")
+def test_a_reply_has_what_is_left_of_the_time_of_its_call() -> None:
+    connection: Any = SimpleNamespace(endpoint=SimpleNamespace(reply_secs=5.0))
+    call: PendingCall[Any] = PendingCall(until=concurrency.now() + 0.2)
+    assert 0 < call.reply_secs(connection) <= 0.2
+    call.until = concurrency.now() - 1
+    assert call.reply_secs(connection) == 0
+    call.until = math.inf
+    assert (call.reply_secs(connection), call.reply_secs(connection, 1.0)) == (5.0, 1.0)
+
+
 def test_redirections_that_do_not_end(flavour: ClientFlavour) -> None:
     """Each reply had the whole limit: twelve redirections took twelve."""
     with MovingNode() as node:

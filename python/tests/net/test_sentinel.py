@@ -44,7 +44,7 @@ def of_sentinels(
     places: list[tuple[str, int]],
     service: str,
     limit_secs: float = LIMIT_SECS,
-    **options: float,
+    **options: Any,
 ) -> Any:
     """A client of redis-py with these options, which asks these Sentinels, each within a limit."""
     kind: Any = (redis.sentinel if flavour.name == "sync" else redis.asyncio.sentinel).Sentinel
@@ -90,6 +90,20 @@ def test_a_frozen_sentinel_leaves_the_others_time(
     began = time.monotonic()
     assert flavour.queue("q", client).stats().ready == 0
     assert time.monotonic() - began < 2.5  # all of the time has 3 s
+
+
+def test_sentinels_and_their_primary_share_the_time_for_connecting(
+    flavour: ClientFlavour, frozen: list[tuple[str, int]], startable_name: str
+) -> None:
+    """LQ-CLIENT-22: two Sentinels are silent, and so is the primary that the third one knows."""
+    with Watcher(startable_name, "mymaster", frozen[2][1]) as third:
+        limit = {"limit_secs": 3.0, "socket_connect_timeout": 3.0, "socket_timeout": 3.0}
+        places = [*frozen[:2], ("127.0.0.1", third.port)]
+        queue = flavour.queue("q", of_sentinels(flavour, places, "mymaster", client_name="x", **limit))
+        began = time.monotonic()
+        with pytest.raises(leaseq.UnavailableError, match="nothing was sent"):
+            queue.stats()
+        assert 2.5 < time.monotonic() - began < 4.0
 
 
 def test_sentinels_of_a_custom_class_are_refused(flavour: ClientFlavour) -> None:
