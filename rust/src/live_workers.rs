@@ -114,10 +114,18 @@ impl Client {
     }
 }
 
+/// The largest number of a report: the integers up to here are the same in every language.
+const MAX_NUMBER: u64 = (1 << 53) - 1;
+
 /// A report; `None` if it is invalid or of another version. Unknown members are dropped.
 fn read_report(id: &str, text: &[u8], now: u64) -> Option<WorkerInfo> {
     let report: Report = serde_json::from_slice(text).ok()?;
     if report.version != 1 || !report.queues.iter().all(|each| is_registry_entry(each)) {
+        return None;
+    }
+    let counts = [report.pid, report.started, report.concurrency, report.completed, report.held];
+    let of_items = report.items.iter().flat_map(|each| [each.attempt, each.ms]);
+    if counts.into_iter().chain(of_items).any(|number| number > MAX_NUMBER) {
         return None;
     }
     // Workers of earlier clients do not say when they reported.

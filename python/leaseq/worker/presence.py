@@ -7,7 +7,7 @@ import socket
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from leaseq import __version__
 from leaseq.errors import BadArgumentError, BadTypeError
@@ -30,6 +30,9 @@ INDEX_REFRESH_SECS = 60
 
 MAX_ITEMS = 100
 """The most items that are announced with their ids; of more, only the number."""
+
+MAX_NUMBER = 2**53 - 1
+"""The largest number of an announcement: the integers up to here are the same in every language."""
 
 WISH_TTL_SECS = 86_400
 """Seconds that a wish lives."""
@@ -155,7 +158,7 @@ def encode(
             "queue": f"{item.queue.group}:{item.queue.name}",
             "id": item.id,
             "attempt": item.attempt,
-            "ms": round((now - (item.hold.since or now)) * 1000),
+            "ms": max(0, round((now - (item.hold.since or now)) * 1000)),
         }
         for item in held[:MAX_ITEMS]
     ]
@@ -185,17 +188,18 @@ def decode(worker_id: bytes, text: bytes | None, now: float) -> WorkerInfo | Non
         return None
     try:
         fields = json.loads(text)
-        age = max(0.0, now - fields.get("reported", now * 1000) / 1000)
+        reported = fields.get("reported")  # workers of earlier clients do not say it
+        age = max(0.0, now - reported / 1000) if _is_number(reported) else 0.0
         return WorkerInfo(
             name,
             _text(fields["host"]),
-            int(fields["pid"]),
+            _number(fields["pid"]),
             _text(fields["client"]),
-            fields["started"] / 1000,
+            _number(fields["started"]) / 1000,
             fields["stopping"] is True,
-            int(fields["concurrency"]),
-            int(fields["completed"]),
-            int(fields["held"]),
+            _number(fields["concurrency"]),
+            _number(fields["completed"]),
+            _number(fields["held"]),
             tuple(_queue(entry) for entry in fields["queues"]),
             tuple(_item(item, age) for item in fields["items"]),
             fields.get("quiet") is True,
@@ -210,6 +214,19 @@ def _text(member: object) -> str:
     return member
 
 
+def _is_number(member: object) -> TypeGuard[int | float]:
+    """Return whether this is an integer from 0 to MAX_NUMBER, with or without a point. JSON also has true, and reads 1e999 as infinite."""
+    if isinstance(member, bool) or not isinstance(member, int | float):
+        return False
+    return 0 <= member <= MAX_NUMBER and member == int(member)
+
+
+def _number(member: object) -> int:
+    if not _is_number(member):
+        raise TypeError
+    return int(member)
+
+
 def _queue(entry: str) -> tuple[str, str]:
     group, _, name = entry.partition(":")
     return group, name
@@ -217,4 +234,5 @@ def _queue(entry: str) -> tuple[str, str]:
 
 def _item(fields: dict[str, Any], age: float) -> HeldItem:
     group, name = _queue(fields["queue"])
-    return HeldItem(name, group, _text(fields["id"]), int(fields["attempt"]), fields["ms"] / 1000 + age)
+    attempt, ms = _number(fields["attempt"]), _number(fields["ms"])
+    return HeldItem(name, group, _text(fields["id"]), attempt, ms / 1000 + age)

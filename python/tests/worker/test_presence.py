@@ -269,3 +269,40 @@ def test_a_wish_lasts_for_a_day(flavour: ClientFlavour, url: str, redis_client: 
     assert 86_390_000 < redis_client.pttl("leaseq:worker:h:1:2/wish") <= 86_400_000
     assert steer(flavour, "resume", "h:1:2", url)
     assert not redis_client.exists("leaseq:worker:h:1:2/wish")
+
+
+COUNTS = dict.fromkeys(("pid", "started", "concurrency", "completed", "held", "reported"), 1)
+FIELDS = {"host": "h", "client": "c", "stopping": False, "queues": ["g:n"], **COUNTS}
+HELD = {"queue": "g:n", "id": "a", "attempt": 1, "ms": 5}
+HUGE = "9" * 400
+
+
+@pytest.mark.parametrize(
+    "number", ["1e999", HUGE, f"-{HUGE}", "NaN", "Infinity", "-1", "9007199254740992", "true", '"1"']
+)
+def test_a_report_with_a_number_that_is_none_is_ignored(
+    flavour: ClientFlavour, url: str, redis_client: redis.Redis, number: str
+) -> None:
+    """LQ-WORKER-5: with the other reports, which are listed. JSON has numbers that no clock and no count reaches."""
+    module: Any = leaseq.worker.aio.registry if flavour.name == "asyncio" else leaseq.worker.registry
+    reports = {"right": {**FIELDS, "items": [HELD]}}
+    for name in ("pid", "started", "concurrency", "completed", "held"):
+        reports[name] = {**FIELDS, name: "?", "items": [HELD]}
+    for name in ("attempt", "ms"):
+        reports[name] = {**FIELDS, "items": [{**HELD, name: "?"}]}
+    for name, report in reports.items():
+        redis_client.zadd(INDEX, {name: 1e15})
+        redis_client.set(presence.key(name), json.dumps(report).replace('"?"', number))
+    assert [worker.id for worker in listed(flavour, url)] == ["right"]
+    assert [flavour.run(module.live_worker(name, url)) is None for name in reports] == [False] + 7 * [True]
+
+
+@pytest.mark.parametrize("number", ["1e999", HUGE, "NaN", "-1", "null"])
+def test_a_report_whose_time_is_none_is_as_old_as_one_without_it(
+    flavour: ClientFlavour, url: str, redis_client: redis.Redis, number: str
+) -> None:
+    report = json.dumps({**FIELDS, "reported": "?", "items": [HELD]}).replace('"?"', number)
+    redis_client.zadd(INDEX, {"w": 1e15})
+    redis_client.set(presence.key("w"), report)
+    (worker,) = listed(flavour, url)
+    assert worker.items[0].seconds == 0.005
