@@ -12,7 +12,8 @@ import redis.asyncio
 from redis import exceptions
 
 from leaseq._version import __version__
-from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.errors import BadArgumentError, BadTypeError, UnsendableLoginError
+from leaseq.password_file import check_login
 from leaseq.script_errors import TURNED_AWAY
 from leaseq.tls_contexts import tls_context
 
@@ -142,6 +143,7 @@ class Endpoint:
         user, password = given.get("username"), given.get("password")
         if provided is not None:
             user, password = provided if len(provided) > 1 else (None, provided[0])
+        check_login(user, password)
         known = password is not None or bool(user)
         access: tuple[str, ...] = ("AUTH", *([user] if user else []), password or "") if known else ()
         commands: list[tuple[str, ...]] = []
@@ -223,6 +225,8 @@ def _check(found: Endpoint) -> None:
     try:
         found.tls()
         found.greeting(None)
+    except UnsendableLoginError as error:
+        raise BadArgumentError(str(error)) from error
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise BadArgumentError(
             f"the settings of the connection do not do: {type(error).__name__}: {error}"

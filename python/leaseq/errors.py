@@ -109,7 +109,14 @@ class ServerError(LeaseqError):
 
 
 class AccessDeniedError(ServerError):
-    """The server refused the user: wrong password, or no right to run scripts on the queue's keys."""
+    """The server refused the user: wrong password, or no right to run scripts on the queue's keys.
+
+    A password file that is no UTF-8 has this error too.
+    """
+
+
+class UnsendableLoginError(redis.AuthenticationError):
+    """The user or the password is no UTF-8, so that no connection can send it. Its text shows nothing of them (LQ-SAFE-3)."""
 
 
 class NoScriptsError(ServerError):
@@ -259,6 +266,8 @@ def _from_greeting(error: redis.ResponseError) -> LeaseqError:
 
 def from_connection(error: Exception, *, sent: bool) -> LeaseqError:
     """The named error for a connection that failed before (`sent` false) or after the call was sent."""
+    if isinstance(error, UnsendableLoginError):
+        return AccessDeniedError(f"{error}; nothing was sent")
     if isinstance(error, redis.AuthenticationError):
         return AccessDeniedError(_no_password(str(error)))
     if isinstance(error, redis.exceptions.MaxConnectionsError):

@@ -8,8 +8,8 @@ from urllib.parse import unquote, unquote_plus
 
 from redis.connection import to_bool
 
-from leaseq.errors import BadArgumentError
-from leaseq.password_file import PasswordFile
+from leaseq.errors import BadArgumentError, UnsendableLoginError
+from leaseq.password_file import PasswordFile, check_login
 
 FORMS: Final = (
     "redis+sentinel://[USER:PASSWORD@]HOST[:26379],HOST...[/SERVICE[/DB]][?OPTION=VALUE&...] or"
@@ -128,7 +128,11 @@ def server_set(url: str) -> ServerSet | None:
 def _login(
     username: str | None = None, password: str | None = None, password_file: str | None = None
 ) -> dict[str, Any]:
-    """Return arguments of redis-py. It takes a provider of both, or both."""
+    """Return arguments of redis-py. It takes a provider of both, or both. Raises BadArgumentError."""
+    try:
+        check_login(username, password)
+    except UnsendableLoginError as error:
+        raise BadArgumentError(str(error)) from error
     if password_file is None:
         return {"username": username or None, "password": password or None}
     return {"credential_provider": _password_file(password_file, username or "", password or "")}

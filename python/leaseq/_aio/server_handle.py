@@ -8,7 +8,7 @@ from redis.asyncio import RedisCluster, sentinel
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisClusterException
+from redis.exceptions import AuthenticationError, RedisClusterException
 
 from leaseq import errors
 from leaseq._aio import concurrency
@@ -101,5 +101,7 @@ def _clients_of(servers: ServerSet) -> list[Any]:
             max_connections=concurrency.UNLIMITED,
         )
     except (RedisError, RedisClusterException, OSError) as error:
-        raise errors.from_connection(error, sent=False) from error
+        # redis-py hides a refused login in the error of a cluster
+        refused = error.__cause__ if isinstance(error.__cause__, AuthenticationError) else error
+        raise errors.from_connection(refused, sent=False) from error
     return [primary, *found.sentinels]

@@ -7,7 +7,7 @@ from typing import Any, Self
 from redis import RedisCluster, RedisError, sentinel
 from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode
-from redis.exceptions import RedisClusterException
+from redis.exceptions import AuthenticationError, RedisClusterException
 from redis.retry import Retry
 
 from leaseq import errors
@@ -101,5 +101,7 @@ def _clients_of(servers: ServerSet) -> list[Any]:
             max_connections=concurrency.UNLIMITED,
         )
     except (RedisError, RedisClusterException, OSError) as error:
-        raise errors.from_connection(error, sent=False) from error
+        # redis-py hides a refused login in the error of a cluster
+        refused = error.__cause__ if isinstance(error.__cause__, AuthenticationError) else error
+        raise errors.from_connection(refused, sent=False) from error
     return [primary, *found.sentinels]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import servers
+from support.background_worker import BackgroundWorker
 from support.cli_runner import Calls, run
 from support.sentinel_set import SentinelSet
 
@@ -145,6 +147,43 @@ def test_a_password_that_changes_in_its_file(
         file.unlink()
         with pytest.raises(leaseq.UnavailableError, match="No such file"):
             flavour.queue("q", f"{server.url}?password_file={file}").stats()
+
+
+@pytest.mark.parametrize("kind", ["single", "cluster", "sentinel"])
+def test_a_password_file_that_is_no_utf_8_is_refused_by_name(
+    flavour: ClientFlavour, own_server: StartServer, tmp_path: Path, kind: str
+) -> None:
+    """LQ-SAFE-3: with the file and what to do, and nothing of the password. A worker ends with it (LQ-WORK-14)."""
+    server, file = own_server(), tmp_path / "password"
+    file.write_bytes("café".encode("latin-1"))
+    url = (
+        server.url
+        if kind == "single"
+        else f"redis+{kind}://{server.url.partition('://')[2].partition('/')[0]}"
+    )
+    url += f"?{'sentinel_' if kind == 'sentinel' else ''}password_file={file}"
+    with pytest.raises(leaseq.AccessDeniedError, match="save it as UTF-8") as refused:
+        flavour.queue("q", url).stats()
+    assert refused.value.definite
+    seen = "".join(traceback.format_exception(refused.value))
+    assert str(file) in seen
+    assert [word for word in ("caf", "udce9", "xe9", "position") if word in str(refused.value)] == []
+    assert [word for word in ("udce9", "xe9", "position") if word in seen] == []
+    if kind == "single":
+        work = BackgroundWorker(flavour, flavour.queue("q", url), lambda _: None)
+        with pytest.raises(leaseq.AccessDeniedError):
+            work.result()
+
+
+@pytest.mark.parametrize("scheme", ["redis", "redis+cluster", "redis+sentinel"])
+@pytest.mark.parametrize("part", ["username", "password"])
+def test_a_login_that_is_no_utf_8_is_refused_by_name(flavour: ClientFlavour, part: str, scheme: str) -> None:
+    """As from an environment whose bytes are no UTF-8, or from a provider."""
+    login = {"username": "shop", "password": "secret", part: "secr\udce9t"}
+    url = "{0}://{username}:{password}@{1}".format(scheme, AWAY, **login)
+    with pytest.raises(leaseq.BadArgumentError, match=f"{part} .* no UTF-8") as refused:
+        flavour.queue("q", url)
+    assert [word for word in ("secr", "udce9", "position") if word in str(refused.value)] == []
 
 
 def works(queue: Any) -> bool:
