@@ -14,6 +14,8 @@ from leaseq.dashboard.source import Source
 from leaseq.dashboard.visible_text import first_line
 from leaseq.errors import FormatError, LeaseqError
 from leaseq.jobs.cron.schedule_state import SUFFIX
+from leaseq.jobs.envelope import format_of
+from leaseq.jobs.serializer import CODECS, UNREADABLE
 from leaseq.keys import QueueKeys, RegisteredQueue
 from leaseq.results import ItemInfo, ListState
 from leaseq.transfer import records
@@ -197,8 +199,9 @@ def _counts(stats: QueueStats | LeaseqError | None, states: Sequence[ListState])
 
 
 def _function(data: bytes) -> str:
-    """Return the name of the function of a job; "" if the data are no job."""
+    """Return the name of the function of a job, in either format (LQ-JOB-17); "" if the data are no job."""
     try:
-        return msgspec.json.decode(data, type=_Job).function
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        job: _Job = CODECS[format_of(data)].decode(data, type=_Job)
+    except UNREADABLE:
         return ""
+    return job.function

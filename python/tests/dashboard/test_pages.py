@@ -234,6 +234,29 @@ def test_a_scan_finds_jobs_by_function_and_says_how_far_it_looked(url: str, site
     assert "Looked at 3 of 3" in nothing
 
 
+def test_a_scan_by_function_reads_both_formats(url: str, site: Browser) -> None:
+    """LQ-JOB-17: other data are no job, in either format."""
+    for form in ("json", "msgpack"):
+        with App(url, format=form) as app:
+            app.function("shop.pack").with_options(id=form).enqueue(1, of="x")
+            app.function("shop.send").with_options(id=f"other-{form}").enqueue(1)
+    with leaseq.WorkQueue("items", url) as queue:
+        others = [
+            b"",
+            b"\xc1",
+            b"pack",
+            b"\x82\xa8function\xa4pack",
+            b"\xa4pack",
+            b"\xff" * 40,
+            b"{" * 5000,
+            b"\x91" * 5000,
+        ]
+        queue.add_items([leaseq.Item(data, id=f"no-job-{n}") for n, data in enumerate(others)])
+    page = site.get("/search", id="PACK", **{"for": "function"})
+    assert found(page) == ["json", "msgpack"]
+    assert "Looked at 12 of 12 jobs" in page
+
+
 def found(page: str) -> list[str]:
     return sorted(re.findall(r'<td class="id"><a [^>]*><bdi>([^<]*)</bdi>', page))
 
