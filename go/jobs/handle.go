@@ -28,7 +28,7 @@ type FailedError struct {
 	Message string
 	// Traceback is as the worker had it.
 	Traceback string
-	// Attempt is how many attempts there were.
+	// Attempt is the number of the last attempt, as the function saw it.
 	Attempt int
 }
 
@@ -120,7 +120,15 @@ func (h *Handle[Out]) unsuccessful(ctx context.Context, queue *leaseq.Queue, out
 			text = string(infos[0].Error)
 		}
 		f := readFailure(text)
-		return &FailedError{f.kind, f.message, f.traceback, outcome.Attempt}
+		data, err := h.app.data(ctx, queue, h.ID)
+		if err != nil {
+			return err
+		}
+		attempt := outcome.Attempt
+		if job, err := readEnvelope(data); err == nil {
+			attempt = lastAttempt(outcome, job)
+		}
+		return &FailedError{f.kind, f.message, f.traceback, attempt}
 	case waits(outcome) && outcome.Keep == 0:
 		return ErrNotKept
 	case waits(outcome):

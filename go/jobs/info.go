@@ -113,16 +113,33 @@ func (a *App) snapshot(ctx context.Context, queue *leaseq.Queue, id string) (*sn
 	if err != nil {
 		return nil, err
 	}
+	data, err := a.data(ctx, queue, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) == 0 && cancelled != nil {
+		data = cancelled.Job
+	}
+	return &snapshot{outcomes[0], items[0], running, cancelled, data}, nil
+}
+
+// data are those of the item of a job; empty if it is gone.
+func (a *App) data(ctx context.Context, queue *leaseq.Queue, id string) ([]byte, error) {
 	key := queue.Key("items")
 	reply, err := a.client.Command(ctx, key, "HGET", key, id)
 	if err != nil {
 		return nil, err
 	}
-	data, _ := reply.ToString()
-	if data == "" && cancelled != nil {
-		data = string(cancelled.Job)
+	text, _ := reply.ToString()
+	return []byte(text), nil
+}
+
+// lastAttempt is the number of the last attempt as people see it: the envelope has that of the first. 0 if there was none.
+func lastAttempt(outcome leaseq.Outcome, job envelope) int {
+	if outcome.Attempt == 0 {
+		return 0
 	}
-	return &snapshot{outcomes[0], items[0], running, cancelled, []byte(data)}, nil
+	return outcome.Attempt + int(job.number("attempt", 1)) - 1
 }
 
 // note is that of the current attempt, nil without one (LQ-JOB-24).
@@ -167,9 +184,7 @@ func (s *snapshot) info() Info {
 	}
 	if err == nil {
 		info.Function = job.text("function")
-		if info.Attempt > 0 {
-			info.Attempt += int(job.number("attempt", 1)) - 1
-		}
+		info.Attempt = lastAttempt(outcome, job)
 	}
 	if running := s.note(); running != nil {
 		info.Worker, info.Started, info.Report = running.Worker, timeOf(running.Started), running.Progress

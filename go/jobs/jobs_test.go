@@ -104,6 +104,17 @@ func TestFailureAndCancel(t *testing.T) {
 	if !errors.As(err, &failed) || failed.Message != "no such order" || failed.Attempt != 1 {
 		t.Fatal(err)
 	}
+	// attempts made elsewhere count, as in the info
+	third, err := fail.Enqueue(t.Context(), "x", jobs.Retries(2), jobs.FirstAttempt(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := third.Result(t.Context()); !errors.As(err, &failed) || failed.Attempt != 3 {
+		t.Error(err)
+	}
+	if info, err := third.Info(t.Context()); err != nil || info.Attempt != 3 {
+		t.Error(info, err)
+	}
 	if cancelled, err := late.Cancel(t.Context()); err != nil || !cancelled {
 		t.Fatal(cancelled, err)
 	}

@@ -386,8 +386,13 @@ describe("a failed attempt", { concurrency: false }, () => {
       },
     );
     jobs.work();
-    await assert.rejects((await fail.enqueue(undefined, { attempt: 2 })).result(), JobFailed);
-    assert.deepEqual(seen, [2, 3]);
+    for (const keep of [0, 60_000]) {
+      const handle = await fail.enqueue(undefined, { attempt: 2, keep });
+      await until(async () => (await handle.status()) === "failed");
+      await assert.rejects(handle.result(), { name: "JobFailed", attempt: 3 });
+      assert.equal((await handle.info()).attempt, 3);
+    }
+    assert.deepEqual(seen, [2, 3, 2, 3]);
   });
 
   test("is final after DeadLetter and the errors of deadLetterOn", async () => {

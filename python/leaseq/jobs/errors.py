@@ -41,7 +41,7 @@ class JobFailed(LeaseqError):  # noqa: N818 (likewise)
         type: the class name of the job's exception, such as "ValueError"; "" if no worker wrote one.
         message: the text of the exception.
         traceback: the traceback in the worker, as text; "" if there is none. The start of a long one is cut off.
-        attempt: the number of attempts that the job had.
+        attempt: the number of its last attempt, as `Context.attempt` has it; 0 before the first.
     """
 
     def __init__(self, job_id: str, *, type: str, message: str, traceback: str, attempt: int) -> None:  # noqa: A002

@@ -149,7 +149,7 @@ def info_of(
         retries=item.max_attempts + job.attempt - 2 if item.max_attempts else None,
         started=(state.started if runs else result.started) / 1000 or failed.started,
         ended=outcome.ended or (state.cancelled or 0) / 1000 or (item.time if item.state == "dead" else 0.0),
-        attempt=outcome.attempt and outcome.attempt + job.attempt - 1,
+        attempt=_attempt(outcome, job),
         worker=state.worker if runs else result.worker or failed.worker,
         error=_error(failed),
         traceback=failed.traceback,
@@ -218,10 +218,14 @@ def _envelope(data: bytes, serializers: dict[str, Serializer]) -> Envelope:
     return Envelope(v=envelope.VERSION, function="")
 
 
-def unsuccessful(
-    job_id: str, queue: str, outcome: Outcome, state: JobState, error: str
-) -> LeaseqError | TimeoutError:
-    """Return the exception for a job without a result; `error` is the last one of its item, if that is there."""
+def _attempt(outcome: Outcome, job: Envelope) -> int:
+    """Return the number of the last attempt as people see it: the envelope has that of the first. 0: there was none."""
+    return outcome.attempt and outcome.attempt + job.attempt - 1
+
+
+def unsuccessful(job_id: str, queue: str, snapshot: JobSnapshot) -> LeaseqError | TimeoutError:
+    """Return the exception for a job without a result."""
+    outcome, state, error = snapshot.outcome, snapshot.state, snapshot.item.error
     if outcome.state in {"failure", "dead"}:
         failed = failure.read(outcome.error or error)
         return JobFailed(
@@ -229,7 +233,7 @@ def unsuccessful(
             type=failed.type,
             message=failed.message,
             traceback=failed.traceback,
-            attempt=outcome.attempt,
+            attempt=_attempt(outcome, envelope_of(snapshot) or Envelope(v=envelope.VERSION, function="")),
         )
     if outcome.state in WAITS:
         why = f", after {error.partition(chr(10))[0]}" if error else ""

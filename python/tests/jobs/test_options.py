@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.job_app import JobAppFlavour, until
 
-from leaseq.jobs import App, Backoff, Context
+from leaseq.jobs import App, Backoff, Context, JobFailed
 from leaseq.jobs.worker.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -189,6 +189,9 @@ def test_an_attempt_made_elsewhere_counts(flavour: JobAppFlavour, way: str) -> N
     assert seen == [3, 4]
     info = flavour(handle, "info")
     assert (info.status, info.attempt) == ("failed", 4)
+    with pytest.raises(JobFailed, match="after 4 attempts: ValueError: 1") as raised:
+        flavour(handle, "result", 0)
+    assert raised.value.attempt == 4
 
 
 def test_each_call_of_many_has_its_own(flavour: JobAppFlavour) -> None:

@@ -85,6 +85,22 @@ def test_a_job_from_enqueued_to_its_end(flavour: JobAppFlavour, seen: list[JobEv
         assert "work" in [frame.name for frame in traceback.extract_tb(retried.error.__traceback__)]
 
 
+def test_a_job_that_cannot_be_called_counts_attempts_made_elsewhere(
+    flavour: JobAppFlavour, seen: list[JobEvent], url: str
+) -> None:
+    """The number is that of the info and of the exception."""
+    flavour.app.job(name="f")(lambda *, number: number)
+    with App(url) as other, flavour.working():
+        job = other.function("f").with_options(attempt=3).enqueue("no argument")
+        with pytest.raises(JobFailed, match="after 3 attempts") as raised:
+            job.result(TIMEOUT_SECS)
+        until(lambda: len(seen) == 1)
+        assert raised.value.attempt == job.info().attempt == 3
+    assert (seen[0].signal, seen[0].attempt) == ("failed", 3)
+    assert isinstance(seen[0].error, JobFailed)
+    assert seen[0].error.attempt == 3
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_signal_waits_for_those_of_its_job_before_it(flavour: JobAppFlavour, *, asynchronous: bool) -> None:
     """A slow receiver of `started` ends before that of `succeeded` is called, and holds up no other job."""

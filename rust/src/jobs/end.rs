@@ -4,10 +4,10 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::generated::codecs::{Outcome, OutcomeState};
-use crate::jobs::envelope::read_map;
+use crate::jobs::envelope::{Envelope, read_map};
 use crate::jobs::failure::Failure;
 use crate::jobs::format::{from_value, member, text_member};
-use crate::jobs::handle::Job;
+use crate::jobs::handle::{Job, number_of};
 use crate::lease::first;
 use crate::queue::Wait;
 
@@ -23,7 +23,7 @@ pub enum JobEnd<T> {
         kind: String,
         /// That of the failure.
         message: String,
-        /// How many attempts there were.
+        /// The number of the last attempt, as the function saw it.
         attempt: i64,
     },
     /// It was cancelled.
@@ -48,16 +48,22 @@ impl Job {
         }
         match outcome.state {
             OutcomeState::Result => Ok(JobEnd::Returned(result_of(&outcome.content)?)),
-            OutcomeState::Failure => Ok(failed(&outcome.content, outcome.attempt)),
+            OutcomeState::Failure => Ok(failed(&outcome.content, self.last_attempt(&outcome).await?)),
             OutcomeState::Dead => {
                 let info = first(self.queue.inspect(&[&self.id]).await?)?;
-                Ok(failed(&info.error, outcome.attempt))
+                Ok(failed(&info.error, self.last_attempt(&outcome).await?))
             }
             _ if may_end(&outcome) && outcome.keep.is_zero() => Ok(JobEnd::NotKept),
             _ if may_end(&outcome) => Ok(JobEnd::Waiting),
             _ if self.notes().await?.1.is_some() => Ok(JobEnd::Cancelled),
             _ => Ok(JobEnd::NotKept),
         }
+    }
+
+    /// The number of the last attempt as people see it; without the item, as the item counted.
+    async fn last_attempt(&self, outcome: &Outcome) -> Result<i64> {
+        let job = self.data().await?.and_then(|data| Envelope::read(&data).ok());
+        Ok(number_of(outcome.attempt, job.as_ref().map_or(1, Envelope::first_attempt)).into())
     }
 }
 

@@ -175,7 +175,7 @@ impl Snapshot {
 }
 
 /// The number of an attempt as people see it: the item counts from 1, the job from its first attempt.
-fn number_of(attempt: i64, first: i64) -> u32 {
+pub(super) fn number_of(attempt: i64, first: i64) -> u32 {
     if attempt == 0 { 0 } else { attempt.saturating_add(first.saturating_sub(1)).clamp(0, u32::MAX.into()) as u32 }
 }
 
@@ -204,7 +204,7 @@ impl Job {
     }
 
     /// The data of its item.
-    async fn data(&self) -> Result<Option<Vec<u8>>> {
+    pub(super) async fn data(&self) -> Result<Option<Vec<u8>>> {
         let items = self.queue.keys().key("items");
         Ok(bytes_of(self.send(items.clone(), &["HGET".word(), items, self.id.word()]).await?))
     }

@@ -8,7 +8,7 @@ export class JobFailed extends LeaseqError {
 
   /**
    * `type`: the kind of failure in its worker, such as "TypeError"; empty if no worker wrote one. `reason`: its message.
-   * `traceback`: as the worker had it. `attempt`: how many attempts there were.
+   * `traceback`: as the worker had it. `attempt`: the number of the last attempt, as the function saw it.
    */
   constructor(
     readonly jobId: string,

@@ -117,7 +117,7 @@ export function infoOf(id: string, queue: string, { outcome, item, data, notes }
     due: job?.due ?? job?.enqueued,
     started: running?.started ?? result?.started ?? failed.started,
     ended: milliseconds(outcome.ended) ?? notes.cancelled?.cancelled,
-    attempt: outcome.attempt && outcome.attempt + (job?.attempt ?? 1) - 1,
+    attempt: attemptOf(outcome, job),
     retries: retriesOf(item, job),
     worker: running?.worker ?? result?.worker ?? failed.worker,
     error: failed.type ? `${failed.type}: ${failed.message}` : failed.message,
@@ -128,17 +128,23 @@ export function infoOf(id: string, queue: string, { outcome, item, data, notes }
   };
 }
 
-/** Returns the error for a job without a result. `lastError`: of its item, if that is there. */
+/** The number of the last attempt as people see it: the envelope has that of the first. 0 if there was none. */
+const attemptOf = (outcome: Outcome, job: Envelope | undefined): number =>
+  outcome.attempt && outcome.attempt + (job?.attempt ?? 1) - 1;
+
+/** Returns the error for a job without a result. `lastError` and `data`: of its item, if that is there. */
 export function unsuccessful(
   id: string,
   queue: string,
   [outcome, notes]: readonly [Outcome, Notes],
   lastError: string,
+  data?: Buffer,
 ): Error {
   const name = JSON.stringify(id);
   if (outcome.state === "failure" || outcome.state === "dead") {
     const failed: Failure = readFailure(errorOf(outcome) || lastError);
-    return new JobFailed(id, failed.type, failed.message, failed.traceback, outcome.attempt);
+    const attempt = attemptOf(outcome, data && unlessBad(() => readEnvelope(data)));
+    return new JobFailed(id, failed.type, failed.message, failed.traceback, attempt);
   }
   if (WAITING.has(outcome.state) && outcome.keep === 0) {
     return new ResultNotKept(`job ${name} was enqueued without keep: no result is kept of it`);

@@ -78,8 +78,9 @@ class Handle(Generic[T]):
         if outcome.state in WAITS and not outcome.keep:
             raise ResultNotKept(f"job {self.id!r} was enqueued without `keep`: no result is kept of it")
         state = await client.state_of_absent(self, outcome)
-        error = "" if outcome.finished else (await queue.inspect(self.id)).error
-        raise info.unsuccessful(self.id, self.queue, outcome, state, error)
+        (data,) = await client.store.data(self.queue, [self.id])
+        snapshot = info.JobSnapshot(outcome, await queue.inspect(self.id), data, state)
+        raise info.unsuccessful(self.id, self.queue, snapshot)
 
     def watch(self, timeout: Duration | None = None) -> AsyncIterator[JobInfo]:
         """Yield all that is known of the job: now, and whenever its status, attempt or progress changes; the last is its end.

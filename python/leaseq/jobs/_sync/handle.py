@@ -78,8 +78,9 @@ class Handle(Generic[T]):
         if outcome.state in WAITS and not outcome.keep:
             raise ResultNotKept(f"job {self.id!r} was enqueued without `keep`: no result is kept of it")
         state = client.state_of_absent(self, outcome)
-        error = "" if outcome.finished else (queue.inspect(self.id)).error
-        raise info.unsuccessful(self.id, self.queue, outcome, state, error)
+        (data,) = client.store.data(self.queue, [self.id])
+        snapshot = info.JobSnapshot(outcome, queue.inspect(self.id), data, state)
+        raise info.unsuccessful(self.id, self.queue, snapshot)
 
     def watch(self, timeout: Duration | None = None) -> Iterator[JobInfo]:
         """Yield all that is known of the job: now, and whenever its status, attempt or progress changes; the last is its end.

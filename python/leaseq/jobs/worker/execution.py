@@ -69,7 +69,8 @@ class UnknownFunction(NamedTuple):
 class JobResult(msgspec.Struct, frozen=True):
     """The end of a job: the content of its outcome (empty: none is kept), or the text of its failure.
 
-    `then` is the next stage of its chain, and `data` its envelope. `function` is named if it was never called.
+    `then` is the next stage of its chain, and `data` its envelope. Of a job whose function was never called,
+    `function` is its name and `attempt` the number of this attempt.
     """
 
     content: bytes = b""
@@ -80,6 +81,7 @@ class JobResult(msgspec.Struct, frozen=True):
     then: Stage | None = None
     data: bytes = b""
     function: str = ""
+    attempt: int = 0
 
     def raise_failure(self, function: str, error: BaseException | None) -> NoReturn:
         """Raise the DeadLetter or Release of a job of `function` that failed, for the worker's loop; `error` is for hooks."""
@@ -107,7 +109,8 @@ class JobExecution:
                 return self._unknown(job.function)
             args, kwargs = function.signature.bind(job.args, job.kwargs)
         except (BadEnvelopeError, TypeError, msgspec.ValidationError) as error:
-            return self._dead(lease, error, "" if job is None else job.function)
+            name, first = ("", 1) if job is None else (job.function, job.attempt)
+            return self._dead(lease, error, name, lease.attempt + first - 1)
         attempt = lease.attempt + job.attempt - 1
         context = None
         if function.signature.takes_context or self.middleware:
@@ -208,8 +211,11 @@ class JobExecution:
         text = failure.written("ProcessDied", why, "", self.worker, lease.started)
         return JobResult(failed=True, text=text, delay=ready.backoff(ready.attempt))
 
-    def _dead(self, lease: LeasedJob, error: BaseException, function: str = "") -> JobResult:
-        return JobResult(failed=True, text=self._text(lease, error), dead=True, function=function)
+    def _dead(
+        self, lease: LeasedJob, error: BaseException, function: str = "", attempt: int = 0
+    ) -> JobResult:
+        text = self._text(lease, error)
+        return JobResult(failed=True, text=text, dead=True, function=function, attempt=attempt)
 
     def _text(self, lease: LeasedJob, error: BaseException) -> str:
         return failure.text_of(error, self.worker, lease.started)

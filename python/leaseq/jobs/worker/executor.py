@@ -102,8 +102,7 @@ class Executor:
             if self._meter is not None:
                 self._meter.end(item)
         if ending.failed and error is None:
-            attempt = lease.attempt if isinstance(ready, JobResult) else ready.attempt
-            error = failure.exception(lease.id, ending.text, attempt)
+            error = failure.exception(lease.id, ending.text, ready.attempt)
         if self._signals is not None:
             self._signals.end(item, lease, ending, value, error)
         if ending.failed:

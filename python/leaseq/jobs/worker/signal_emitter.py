@@ -78,7 +78,7 @@ class SignalEmitter(Hooks):
             id=lease.id,
             queue=lease.queue,
             function=ending.function,
-            attempt=lease.attempt,
+            attempt=ending.attempt,
             headers=lease.headers,
         )
 

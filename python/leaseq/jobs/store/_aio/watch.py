@@ -49,7 +49,7 @@ async def watched(client: JobClient, job: Job, timeout: Duration | None) -> Asyn
         lease, awaited = _next(snapshot, lease, awaited)
         left = until - concurrency.now()
         if left <= 0:
-            raise info.unsuccessful(job.id, job.queue, snapshot.outcome, snapshot.state, snapshot.item.error)
+            raise info.unsuccessful(job.id, job.queue, snapshot)
         if concurrency.now() - looked_at > flows.WAIT_CAP / 2:
             continue  # the next change can be past, and what it leaves for the wait with it
         is_crowded = len(client.watching) >= DIRECT
