@@ -100,7 +100,12 @@ func waitEnd(ctx context.Context, queue *leaseq.Queue, id string, options []leas
 	if !waits(found[0]) || found[0].Keep == 0 {
 		return found[0], nil
 	}
-	return queue.WaitOutcome(ctx, id, options...)
+	outcome, err := queue.WaitOutcome(ctx, id, options...)
+	if err == nil && !outcome.Created.IsZero() && !outcome.Created.Equal(found[0].Created) {
+		// another item of this id by now (LQ-BLOCK-13)
+		return leaseq.Outcome{State: leaseq.OutcomeStateAbsent}, nil
+	}
+	return outcome, err
 }
 
 // waits reports whether the job may yet end.

@@ -130,28 +130,31 @@ def element_of(key: str) -> tuple[str, ...]:
 
 
 def outcome(
-    keys: QueueKeys, item_id: str, *, timeout: Duration | None, clock: Callable[[], float]
+    keys: QueueKeys,
+    item_id: str,
+    *,
+    timeout: Duration | None,
+    clock: Callable[[], float],
+    created: float = 0.0,
 ) -> Flow[list[Outcome]]:
     """Return the outcome of an item: wait until it is completed or gone, or the time is over.
 
     A push to its list ends the block, which leaves the list as it is, so any number of waiters see it. `outcome` is called
     before each block and after the last, because that call also writes the failure of an item that died when its lease was
-    reclaimed.
+    reclaimed. `created` is what an earlier call said of the item that is waited for (LQ-BLOCK-13); 0: there was none.
     """
     command = commands.outcome(keys, [item_id])
     wait_until = deadline_after(timeout, clock)
     push = element_of(keys.result + item_id)
-    found = answered((yield command))
-    awaited = found[0].created
-    while not (found[0].finished or found[0].state == "absent"):
-        pause = min(WAIT_CAP, wait_until - clock())
-        if pause <= 0:
-            break
-        found = answered((yield Wait(push, pause, command)))
+    found, awaited = answered((yield command)), created
+    while True:
         awaited = awaited or found[0].created
         if found[0].created not in {0, awaited}:
             return [Outcome(item_id, "absent", 0, 0, 0, 0, b"")]  # another item of this id by now
-    return found
+        pause = min(WAIT_CAP, wait_until - clock())
+        if found[0].finished or found[0].state == "absent" or pause <= 0:
+            return found
+        found = answered((yield Wait(push, pause, command)))
 
 
 def add_when_room(

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.job_app import TIMEOUT_SECS, JobAppFlavour, for_asyncio, until
 
+import leaseq
+import leaseq._aio.executor
+import leaseq._sync.executor
 from leaseq.jobs import App, JobCancelled, JobFailed, ResultNotKept
 from leaseq.jobs.store._aio import shared_waits
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     import redis
 
 HOUR = 3600.0
+KEPT = 60.0
 
 
 @pytest.fixture
@@ -213,3 +217,42 @@ def test_waits_that_are_over_do_not_count(flavour: JobAppFlavour, caplog: pytest
     with flavour.working(concurrency=2, queues=["default"]):
         assert handle.result(TIMEOUT_SECS) == 3
     assert "wait for other jobs" not in caplog.text
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_wait_never_takes_the_result_of_a_later_job_with_its_id(
+    url: str, monkeypatch: pytest.MonkeyPatch, *, asynchronous: bool, ends: bool
+) -> None:
+    """LQ-BLOCK-13: also if the id is removed and added again between the first look and the wait."""
+    kind: Any = leaseq._aio.executor.Executor if asynchronous else leaseq._sync.executor.Executor
+    run = kind.run
+    with JobAppFlavour(App(url), asynchronous=asynchronous) as flavour:
+        queue = flavour.app.queue()
+        job = flavour(flavour.app.function("f").with_options(id="a"), "enqueue", 1)
+        looks: list[str] = []
+
+        def replace(command: Any) -> None:
+            if command.script.name == "outcome" and not looks:
+                looks.append("a")
+                assert queue.remove("a") == "ready"
+                assert queue.add_item(leaseq.Item(b"", id="a"), keep=KEPT)
+                if ends:
+                    item = queue.lease(60)
+                    assert item is not None
+                    queue.complete(item, result=b"of another")
+
+        async def run_and_replace_async(self: Any, command: Any, *rest: Any, **named: Any) -> Any:
+            answer = await run(self, command, *rest, **named)
+            await asyncio.to_thread(replace, command)
+            return answer
+
+        def run_and_replace(self: Any, command: Any, *rest: Any, **named: Any) -> Any:
+            answer = run(self, command, *rest, **named)
+            replace(command)
+            return answer
+
+        monkeypatch.setattr(kind, "run", run_and_replace_async if asynchronous else run_and_replace)
+        with pytest.raises(ResultNotKept):
+            flavour(job, "result", 2)
+        assert looks == ["a"]

@@ -44,7 +44,11 @@ impl Job {
     pub async fn end<T: DeserializeOwned>(&self, wait: Wait) -> Result<JobEnd<T>> {
         let mut outcome = first(self.queue.outcomes(&[&self.id]).await?)?;
         if may_end(&outcome) && !outcome.keep.is_zero() {
+            let first = outcome.created;
             outcome = self.queue.wait_outcome(&self.id, wait).await?;
+            if outcome.created.is_some() && outcome.created != first {
+                outcome.state = OutcomeState::Absent; // another item of this id by now (LQ-BLOCK-13)
+            }
         }
         match outcome.state {
             OutcomeState::Result => Ok(JobEnd::Returned(result_of(&outcome.content)?)),

@@ -18,6 +18,10 @@ export const WAITING: ReadonlySet<string> = new Set<State>(["ready", "delayed", 
 /** Whether an item may yet have an outcome. */
 export const mayEnd = (outcome: Outcome): boolean => WAITING.has(outcome.state) && outcome.keep > 0;
 
+/** What the item is that was `before`: absent if there is another item of this id by now (LQ-BLOCK-13). */
+const unlessReplaced = (before: Outcome, outcome: Outcome): Outcome =>
+  outcome.created !== 0 && outcome.created !== before.created ? { ...outcome, state: "absent" } : outcome;
+
 /** A wait that is asked for together with others. */
 class PolledWait {
   readonly promise: Promise<Outcome>;
@@ -38,8 +42,7 @@ class PolledWait {
 
   /** What the item is now. It is over too if there is another item of this id by now. */
   note(outcome: Outcome): boolean {
-    const isReplaced = outcome.created !== 0 && outcome.created !== this.latest.created;
-    this.latest = isReplaced ? { ...outcome, state: "absent" } : outcome;
+    this.latest = unlessReplaced(this.latest, outcome);
     if (mayEnd(this.latest)) return false;
     this.resolve(this.latest);
     return true;
@@ -64,7 +67,7 @@ export class ResultWaits {
     const first = await this.#queue.outcome(id);
     if (!mayEnd(first) || timeout <= 0) return first;
     return this.#blocked < MAX_BLOCKED
-      ? await this.#block(id, options)
+      ? unlessReplaced(first, await this.#block(id, options))
       : await this.#poll(id, first, options);
   }
 

@@ -57,9 +57,16 @@ class SharedWaits:
         try:
             (outcome,) = await self.queue.executor.run(commands.outcome(self.queue.keys, [job_id]))
             left = over - concurrency.now()
-            if outcome.pending and left > 0:
-                return await self.queue.outcome(job_id, timeout=None if left == math.inf else left)
-            return outcome
+            if not outcome.pending or left <= 0:
+                return outcome
+            flow = flows.outcome(
+                self.queue.keys,
+                job_id,
+                timeout=None if left == math.inf else left,
+                clock=concurrency.now,
+                created=outcome.created,
+            )
+            return (await self.queue.executor.drive(flow))[0]
         finally:
             self._direct.discard(place)
 
