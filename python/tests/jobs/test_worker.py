@@ -30,6 +30,7 @@ from leaseq.jobs import (
     Retry,
 )
 from leaseq.jobs.worker import thread_pool
+from leaseq.worker import presence
 from leaseq.worker.registry import live_workers
 
 if TYPE_CHECKING:
@@ -840,6 +841,38 @@ def test_hooks_around_the_life_of_a_worker(flavour: JobAppFlavour) -> None:
     f.enqueue()
     flavour.burst()
     assert events == ["open", "open more", "f", "end more", "end"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_worker_is_announced_again_while_a_startup_hook_runs(
+    flavour: JobAppFlavour, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, *, asynchronous: bool
+) -> None:
+    """LQ-WORKER-1: also if the hook holds up the event loop. `started` stays what was announced first (LQ-WORKER-5)."""
+    monkeypatch.setattr(presence, "REPORT_INTERVAL_SECS", 0.02)
+    seen: list[dict[str, Any]] = []
+
+    def announced() -> dict[str, Any]:
+        (key,) = redis_client.keys("leaseq:worker:*")
+        found: dict[str, Any] = json.loads(redis_client.get(key))  # type: ignore[arg-type]
+        return found
+
+    def load() -> None:
+        seen.append(announced())
+        until(lambda: announced()["reported"] > seen[0]["reported"] + 50)
+
+    async def load_async() -> None:
+        await asyncio.to_thread(load)
+
+    def work() -> None:
+        until(lambda: announced()["concurrency"] > 0)
+        seen.append(announced())
+
+    flavour.app.on_startup(load_async if asynchronous else load)
+    flavour.app.job(name="f")(work).enqueue()
+    flavour.burst()
+    assert [each["concurrency"] > 0 for each in seen] == [False, True]
+    assert seen[1]["started"] == seen[0]["started"]
+    assert redis_client.keys("leaseq:worker*") == []
 
 
 def test_a_worker_whose_startup_hook_raises_ends_with_that_and_is_not_listed(

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import inspect
 import itertools
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypedDict, Unpack
 
@@ -208,12 +209,21 @@ class JobWorker:
         )
         with contextlib.suppress(LeaseqError):
             await presence_reporter.announce()
+        # in a thread: a hook may hold up this loop
+        loop = asyncio.new_event_loop()
+        renewal = threading.Thread(target=_renewed, args=(presence_reporter, loop), name="leaseq starting")
+        renewal.start()
         try:
             for hook in self._program.startup:
                 await _called(hook)
         except BaseException:
+            loop.call_soon_threadsafe(presence_reporter.end)
+            await asyncio.to_thread(renewal.join)
             await presence_reporter.unregister()
             raise
+        loop.call_soon_threadsafe(presence_reporter.end)
+        await asyncio.to_thread(renewal.join)  # no report of it comes behind those of the worker
+        self._worker.first_announced = presence_reporter.started
 
     def _starting(self, started: float, reported: float) -> str:
         queues = [(queue.group, queue.name) for queue in self._queues]
@@ -276,6 +286,12 @@ class JobWorker:
         if self._journal is not None and state != self._state:
             self._state = state
             setproctitle(f"leaseq worker: {state}, {','.join(queue.name for queue in self._queues)}")
+
+
+def _renewed(reporter: PresenceReporter, loop: asyncio.AbstractEventLoop) -> None:
+    """Renew the announcement in a loop of this thread, until the reporter is ended there."""
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(reporter.run())
 
 
 async def _called(hook: Callable[[], Awaitable[Any] | Any]) -> None:

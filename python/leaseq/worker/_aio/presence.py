@@ -44,8 +44,10 @@ class PresenceReporter(SideLoop):
         self._wish = Executor(client, presence.wish_key(worker_id))
         self._index = Executor(client, presence.INDEX)
         self._registered_at = -math.inf
-        self._server_time = self._started = 0.0
+        self._server_time = 0.0
         self._warned = False
+        self.started = 0.0
+        """When the worker was first announced, by the server's clock; 0 before."""
         self.answered_at: float | None = None
         """When the server last took an announcement, on this process's clock."""
 
@@ -69,7 +71,7 @@ class PresenceReporter(SideLoop):
         if time.monotonic() - self._registered_at >= presence.INDEX_REFRESH_SECS:
             self._registered_at, self._server_time = await self._register()
         reported = self._server_time + time.monotonic() - self._registered_at
-        status, ttl = self._status(self._started, reported), str(presence.TTL_SECS * 1000)
+        status, ttl = self._status(self.started, reported), str(presence.TTL_SECS * 1000)
         await self._own.execute("SET", presence.key(self._id), status, "PX", ttl)
         self.answered_at = concurrency.now()
         self._steer(await self._wish.execute("GET", presence.wish_key(self._id)))
@@ -77,7 +79,7 @@ class PresenceReporter(SideLoop):
     async def _register(self) -> tuple[float, float]:
         """Enter the worker in the index; return one time by the own clock and by the server's."""
         registered_at, now = time.monotonic(), await _time(self._index)
-        self._started = self._started or now
+        self.started = self.started or now
         forget_at = str(round((now + presence.INDEX_TTL_SECS) * 1000))
         await self._index.execute("ZADD", presence.INDEX, forget_at, self._id)
         expired_before_ms = str(round(now * 1000))

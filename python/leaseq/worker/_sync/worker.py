@@ -86,6 +86,8 @@ class Worker:
         self._hooks = SafeHooks(as_hook_list(hooks))
         self._id = presence.new_id()
         self._run: WorkerLoop | None = None
+        self.first_announced = 0.0
+        """When its program announced it before it runs, by the server's clock; 0 if it did not."""
         self._drains = False
         self._stops = 0
 
@@ -117,6 +119,7 @@ class Worker:
         if self._run is not None:
             raise LeaseqError("this worker runs already")
         run = self._run = WorkerLoop(self._source, self._handler, self._settings, self._hooks, self._id)
+        run.presence_reporter.started = self.first_announced
         try:
             if self._drains:
                 run.drain()
