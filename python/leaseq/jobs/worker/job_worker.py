@@ -5,7 +5,7 @@ import contextlib
 import inspect
 import itertools
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypedDict, Unpack
 
 from setproctitle import setproctitle
@@ -209,20 +209,13 @@ class JobWorker:
         )
         with contextlib.suppress(LeaseqError):
             await presence_reporter.announce()
-        # in a thread: a hook may hold up this loop
-        loop = asyncio.new_event_loop()
-        renewal = threading.Thread(target=_renewed, args=(presence_reporter, loop), name="leaseq starting")
-        renewal.start()
         try:
-            for hook in self._program.startup:
-                await _called(hook)
+            async with _renewing(presence_reporter):
+                for hook in self._program.startup:
+                    await _called(hook)
         except BaseException:
-            loop.call_soon_threadsafe(presence_reporter.end)
-            await asyncio.to_thread(renewal.join)
             await presence_reporter.unregister()
             raise
-        loop.call_soon_threadsafe(presence_reporter.end)
-        await asyncio.to_thread(renewal.join)  # no report of it comes behind those of the worker
         self._worker.first_announced = presence_reporter.started
 
     def _starting(self, started: float, reported: float) -> str:
@@ -288,10 +281,23 @@ class JobWorker:
             setproctitle(f"leaseq worker: {state}, {','.join(queue.name for queue in self._queues)}")
 
 
-def _renewed(reporter: PresenceReporter, loop: asyncio.AbstractEventLoop) -> None:
-    """Renew the announcement in a loop of this thread, until the reporter is ended there."""
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(reporter.run())
+@contextlib.asynccontextmanager
+async def _renewing(reporter: PresenceReporter) -> AsyncIterator[None]:
+    """Renew the announcement of a worker while a block runs, in a thread: the block may hold up this loop."""
+    loop = asyncio.new_event_loop()
+
+    def renew() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(reporter.run())
+
+    renewal = threading.Thread(target=renew, name="leaseq starting")
+    renewal.start()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(RuntimeError):  # an error that nothing expects has ended the loop before
+            loop.call_soon_threadsafe(reporter.end)
+        await asyncio.to_thread(renewal.join)  # no report of it comes behind those of the worker
 
 
 async def _called(hook: Callable[[], Awaitable[Any] | Any]) -> None:
