@@ -14,6 +14,9 @@ VERSION = 1
 MAX_COPY_BYTES = 4096
 """Bytes of an envelope that a result or a cancellation repeats, so that people see what the job was; no longer ones."""
 
+Integer = Annotated[int, msgspec.Meta(ge=1 - 2**53, le=2**53 - 1)]
+"""An integer that every language has. JSON can hold more digits than a time in seconds, a float, has room for."""
+
 _Delay = Annotated[int, msgspec.Meta(ge=0, le=MAX_DELAY_SECONDS * 1000)]
 
 NOT_COPIED = msgspec.Raw()
@@ -26,10 +29,10 @@ class Envelope(msgspec.Struct, omit_defaults=True, kw_only=True):
     function: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
-    enqueued: int = 0
-    due: int | None = None
-    attempt: int = 1
-    timeout: int | None = None
+    enqueued: Integer = 0
+    due: Integer | None = None
+    attempt: Integer = 1
+    timeout: Integer | None = None
     backoff: tuple[_Delay, _Delay] | None = None
     delays: Annotated[list[_Delay], msgspec.Meta(min_length=1)] | None = None
     description: str | None = None
@@ -77,8 +80,8 @@ class Result(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     v: int
     result: Any = None
-    started: int = 0
-    ended: int = 0
+    started: Integer = 0
+    ended: Integer = 0
     worker: str = ""
     job: msgspec.Raw = NOT_COPIED
     codec: str | None = None

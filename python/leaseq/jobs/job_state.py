@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from leaseq.jobs.envelope import Integer
 from leaseq.jobs.serializer import UNREADABLE
 from leaseq.keys import QueueKeys
 
@@ -23,11 +24,11 @@ class JobState(msgspec.Struct, omit_defaults=True, kw_only=True):
     token: int = 0
     n: int = 0
     worker: str = ""
-    started: int = 0
+    started: Integer = 0
     done: float | None = None
     total: float | None = None
     progress: Any = None
-    cancelled: int | None = None
+    cancelled: Integer | None = None
     job: bytes = b""
 
 

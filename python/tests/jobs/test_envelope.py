@@ -64,6 +64,16 @@ def test_what_is_no_envelope_is_refused_with_the_reason(data: bytes, why: str) -
         envelope.read(data, Envelope, {})  # LQ-JOB-19
 
 
+@pytest.mark.parametrize("name", ["enqueued", "due", "attempt", "timeout"])
+@pytest.mark.parametrize("number", [2**53, -(2**53), 10**400])
+def test_a_number_that_no_time_has_is_refused(name: str, number: int) -> None:
+    """As seconds it is more than a float holds, which ended the worker with a traceback."""
+    with pytest.raises(BadEnvelopeError, match="no job that can be read"):
+        envelope.read(b'{"v":1,"function":"f","%s":%d}' % (name.encode(), number), Envelope, {})
+    note = b'{"v":1,"started":%d}' % number
+    assert job_state.read(note, note) == JobState()
+
+
 def test_notes_and_schedules_say_their_version() -> None:
     note = json.loads(job_state.write(JobState(token=5, worker="w")))
     assert note == {"v": 1, "token": 5, "worker": "w"}  # LQ-JOB-10, LQ-JOB-11
