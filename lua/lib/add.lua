@@ -95,7 +95,7 @@ local function parse_options(argv, at, now)
     }
 end
 
--- Takes the arguments of the call and two places. Gives whether so many arguments from there on are the same.
+-- Takes the arguments of the call and two places. Gives whether `count` arguments from there on are the same.
 local function same_arguments(argv, one, other, count)
   for i = 0, count - 1 do
     if argv[one + i] ~= argv[other + i] then

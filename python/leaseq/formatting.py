@@ -28,7 +28,7 @@ def duration(seconds: float) -> str:
 
 
 def _rounded(number: float, digits: int) -> str:
-    """A number with so many digits, or all those before its point: never with an exponent."""
+    """A number with `digits` digits, or all those before its point: never with an exponent."""
     return f"{number:.{digits}g}" if round(number) < 10**digits else f"{number:.0f}"
 
 

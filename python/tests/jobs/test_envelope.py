@@ -72,6 +72,7 @@ def test_a_number_that_no_time_has_is_refused(name: str, number: int) -> None:
         envelope.read(b'{"v":1,"function":"f","%s":%d}' % (name.encode(), number), Envelope, {})
     note = b'{"v":1,"started":%d}' % number
     assert job_state.read(note, note) == JobState()
+    assert schedule_state.read(b'{"v":1,"until":%d}' % number) is None
 
 
 def test_notes_and_schedules_say_their_version() -> None:

@@ -339,9 +339,9 @@ def test_what_is_no_number_is_refused(other: leaseq.WorkQueue, name: str, value:
 
 
 def test_an_import_that_may_have_taken_effect_says_so(other: leaseq.WorkQueue, proxy: Listener) -> None:
-    """LQ-ERROR-4: the server answers with an error when the script had written something."""
+    """LQ-ERROR-4: an error of the server may come from a script that had written something."""
     with leaseq.WorkQueue(other.name, proxy.url, group=other.group) as through:
-        point = proxy.add_breakpoint("EVALSHA", nth=2)  # behind the one that asks for the time
+        point = proxy.add_breakpoint("EVALSHA", nth=2)  # behind the call for the time
         with ThreadPoolExecutor(1) as pool:
             importing = pool.submit(
                 import_lines, through, ['{"leaseq_export": 1}', '{"id": "a", "data": "x"}']

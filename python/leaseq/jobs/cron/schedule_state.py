@@ -6,7 +6,7 @@ import msgspec
 
 from leaseq.errors import BadNameError
 from leaseq.item import Item
-from leaseq.jobs.envelope import Stage
+from leaseq.jobs.envelope import Integer, Stage
 from leaseq.jobs.serializer import UNREADABLE
 from leaseq.keys import QueueKeys
 
@@ -26,9 +26,9 @@ class ScheduleState(msgspec.Struct, omit_defaults=True, kw_only=True):
     """
 
     v: int = UNSAID
-    until: int
-    last: int = 0
-    next: int = 0
+    until: Integer
+    last: Integer = 0
+    next: Integer = 0
     rule: str = ""
     missed: str = ""
     job: Stage | None = None
