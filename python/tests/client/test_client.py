@@ -138,10 +138,10 @@ def test_an_error_that_is_no_text_is_shown(queue: Any, redis_client: redis.Redis
     """A program in another language may write any bytes."""
     queue.add_item(Item(b"x", id="a"))
     item = unwrap(queue.lease(30))
-    words = commands.release_each(queue.keys, [ReleaseRequest(item, error="caf-")]).eval()
-    changed = [b"caf\xe9" if word in {"caf-", b"caf-"} else word for word in words]
+    words = commands.release_each(queue.keys, [ReleaseRequest(item, error="stop-")]).eval()
+    changed = [b"stop\xe9" if word in {"stop-", b"stop-"} else word for word in words]
     redis_client.execute_command(*changed)  # type: ignore[no-untyped-call]
-    assert queue.inspect("a").error == "caf\ufffd"
+    assert queue.inspect("a").error == "stop\ufffd"
 
 
 def test_the_delay_of_a_failed_block_grows_with_the_attempt(queue: Any) -> None:
