@@ -12,8 +12,8 @@ import redis.asyncio
 from redis import exceptions
 
 from leaseq._version import __version__
-from leaseq.errors import BadArgumentError, BadTypeError, UnsendableLoginError
-from leaseq.password_file import check_login
+from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.password_file import UnsendableLoginError, check_login
 from leaseq.script_errors import TURNED_AWAY
 from leaseq.tls_contexts import tls_context
 

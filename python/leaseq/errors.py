@@ -6,6 +6,7 @@ from typing import Any, Final
 import redis
 
 from leaseq.base_error import BY_CODE, LeaseqError
+from leaseq.password_file import UnsendableLoginError
 from leaseq.script_errors import (
     NOT_RUN,
     TURNED_AWAY,
@@ -113,10 +114,6 @@ class AccessDeniedError(ServerError):
 
     A password file that is no UTF-8 has this error too.
     """
-
-
-class UnsendableLoginError(redis.AuthenticationError):
-    """The user or the password is no UTF-8, so that no connection can send it. Its text shows nothing of them (LQ-SAFE-3)."""
 
 
 class NoScriptsError(ServerError):

@@ -4,12 +4,14 @@ import re
 from pathlib import Path
 from typing import Final
 
-from redis import CredentialProvider
-
-from leaseq.errors import UnsendableLoginError
+from redis import AuthenticationError, CredentialProvider
 
 _SENDABLE: Final = re.compile("[^\\ud800-\\udfff]*")
 """A text that UTF-8 has: without lone surrogates."""
+
+
+class UnsendableLoginError(AuthenticationError):
+    """The user or the password is no UTF-8, so that no connection can send it. Its text shows nothing of them (LQ-SAFE-3)."""
 
 
 class PasswordFile(CredentialProvider):

@@ -8,8 +8,8 @@ from urllib.parse import unquote, unquote_plus
 
 from redis.connection import to_bool
 
-from leaseq.errors import BadArgumentError, UnsendableLoginError
-from leaseq.password_file import PasswordFile, check_login
+from leaseq.errors import BadArgumentError
+from leaseq.password_file import PasswordFile, UnsendableLoginError, check_login
 
 FORMS: Final = (
     "redis+sentinel://[USER:PASSWORD@]HOST[:26379],HOST...[/SERVICE[/DB]][?OPTION=VALUE&...] or"
