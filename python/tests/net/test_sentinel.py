@@ -92,6 +92,7 @@ def test_a_frozen_sentinel_leaves_the_others_time(
     assert time.monotonic() - began < 2.5  # all of the time has 3 s
 
 
+@pytest.mark.slow
 def test_sentinels_and_their_primary_share_the_time_for_connecting(
     flavour: ClientFlavour, frozen: list[tuple[str, int]], startable_name: str
 ) -> None:
