@@ -84,7 +84,15 @@ func checkKept(d *time.Duration, name string) error {
 }
 
 func joined(first []string, entries [][]string) []string {
-	return append(first, slices.Concat(entries...)...)
+	count := 0
+	for _, each := range entries {
+		count += len(each)
+	}
+	first = slices.Grow(first, count)
+	for _, each := range entries {
+		first = append(first, each...)
+	}
+	return first
 }
 
 // microTime is the time of microseconds since 1970; 0 is the zero time.

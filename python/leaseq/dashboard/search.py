@@ -8,7 +8,6 @@ from leaseq import commands
 from leaseq._sync.survey import Call, read_all
 from leaseq.dashboard.source import Source
 from leaseq.errors import BadIdError, LeaseqError
-from leaseq.item import MAX_ID_BYTES
 from leaseq.keys import QueueKeys, RegisteredQueue
 
 MAX_QUEUES: Final = 10_000
@@ -48,7 +47,7 @@ class SearchResult:
 def find(source: Source, queues: Sequence[RegisteredQueue], item_id: str) -> SearchResult:
     """Look for an id in queues, up to 10,000 of them. Raises the errors of leaseq."""
     chosen = queues[:MAX_QUEUES]
-    if not 1 <= len(item_id.encode("utf-8", "surrogatepass")) <= MAX_ID_BYTES or "\0" in item_id:
+    if not item_id or "\0" in item_id:
         raise BadIdError("an id is 1..256 bytes of UTF-8 without NUL")
     calls: list[Call] = []
     for queue in chosen:
@@ -62,6 +61,8 @@ def find(source: Source, queues: Sequence[RegisteredQueue], item_id: str) -> Sea
 
 def _state(inspected: Any, kept: Any) -> str | None:
     """Return the state in one queue; "" if it is not there, None if the queue could not be read."""
+    if isinstance(inspected, BadIdError):
+        raise inspected
     if isinstance(inspected, LeaseqError):
         return None
     state: str = inspected[0].state

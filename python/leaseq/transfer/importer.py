@@ -87,7 +87,9 @@ def _without_dead_option(line: line_format.Line) -> line_format.Line:
 
     Files of earlier versions have that of items that had been leased, and the queue would refuse them.
     """
-    return line if line.get("expires") else {name: line[name] for name in line if name != "dead_on_expiry"}
+    if line.get("expires") or "dead_on_expiry" not in line:
+        return line
+    return {name: line[name] for name in line if name != "dead_on_expiry"}
 
 
 def _in_time(queue: WorkQueue, chunk: list[line_format.Entry], done: Imported) -> list[line_format.Entry]:

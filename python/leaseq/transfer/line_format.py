@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from leaseq.commands import add_options
@@ -119,7 +119,11 @@ class Entry:
 
     def counted_from(self, now: float) -> "Entry | None":
         """Return it with the time to expire that is left at `now`; None where that time has come."""
-        return entry(self.line, self.number, now) if self.expires else self
+        if not self.expires:
+            return self
+        return (
+            None if _number(self.line, "expires") <= now else replace(self, options=_options(self.line, now))
+        )
 
 
 def entry(line: Line, number: int, now: float) -> Entry | None:
@@ -127,12 +131,24 @@ def entry(line: Line, number: int, now: float) -> Entry | None:
     expires = _number(line, "expires")
     if expires and expires <= now:
         return None
-    state = line.get("state")
+    item = Item(_data(line), _text(line, "id"), headers=_headers(line), content_type=line.get("content_type"))
+    return Entry(
+        item,
+        _options(line, now),
+        number,
+        line,
+        line.get("state") == "leased",
+        bool(line.get("attempt")),
+        error=bool(line.get("error")),
+    )
+
+
+def _options(line: Line, now: float) -> Options:
+    state, expires = line.get("state"), _number(line, "expires")
     due = (
         _number(line, "due" if state == "delayed" else "lease_ends") if state in {"delayed", "leased"} else 0
     )
-    item = Item(_data(line), _text(line, "id"), headers=_headers(line), content_type=line.get("content_type"))
-    options = add_options(
+    return add_options(
         not_before=due or None,
         priority=line.get("priority", 0),
         max_attempts=line.get("max_attempts"),
@@ -140,15 +156,6 @@ def entry(line: Line, number: int, now: float) -> Entry | None:
         expires_in=max(0.001, expires - now) if expires else None,
         dead_on_expiry=bool(line.get("dead_on_expiry")),
         keep=_number(line, "keep") or None,
-    )
-    return Entry(
-        item,
-        options,
-        number,
-        line,
-        state == "leased",
-        bool(line.get("attempt")),
-        error=bool(line.get("error")),
     )
 
 

@@ -39,7 +39,8 @@ export class Handle<Result = unknown> {
     if (outcome.state === "result") return (readResult(outcome.content).result ?? null) as Result;
     const isKept = outcome.state === "failure";
     const item = isKept || outcome.state === "absent" ? undefined : await this.#queue.inspect(this.id);
-    const [data] = await this.#store.data(this.#queue, [this.id]);
+    const isDead = isKept || outcome.state === "dead";
+    const [data] = isDead ? await this.#store.data(this.#queue, [this.id]) : [];
     const state: [Outcome, Notes] = [outcome, await this.#notes()];
     throw unsuccessful(this.id, this.queue, state, String(item?.error ?? ""), data);
   }

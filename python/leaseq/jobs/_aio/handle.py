@@ -78,7 +78,8 @@ class Handle(Generic[T]):
         if outcome.state in WAITS and not outcome.keep:
             raise ResultNotKept(f"job {self.id!r} was enqueued without `keep`: no result is kept of it")
         state = await client.state_of_absent(self, outcome)
-        (data,) = await client.store.data(self.queue, [self.id])
+        is_dead = outcome.state in {"failure", "dead"}
+        (data,) = await client.store.data(self.queue, [self.id]) if is_dead else (None,)
         snapshot = info.JobSnapshot(outcome, await queue.inspect(self.id), data, state)
         raise info.unsuccessful(self.id, self.queue, snapshot)
 
