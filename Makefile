@@ -17,7 +17,11 @@ CORE_SERVERS ?= $(OTHER_SERVERS),$(NEWEST_SERVER)
 ALL_SERVERS ?= $(CORE_SERVERS),redis-7.2,redis-7.4,redis-8.0t,redis-8.2,redis-8.10,valkey-8.0,valkey-8.1,valkey-9.0,redict-7.3
 
 # redis-py: the newest is in .venv; the oldest is run by `make test-all`, those between by `make test-nightly`.
-OLDEST_LIBRARIES ?= redis==5.2.0 hiredis==3.2.0
+OLDEST_LIBRARIES ?= redis==5.2.0 hiredis==3.2.0 $(OLDEST_EXTRAS)
+# What pyproject.toml asks of the extras at least, and what the test client of such a starlette sends with.
+OLDEST_EXTRAS := click==8.1.0 cronsim==2.7 cryptography==42.0.0 httpx==0.28.1 jinja2==3.1.0 msgspec==0.19.0 \
+  opentelemetry-api==1.27.0 prometheus-client==0.21.0 rich==14.0.0 sentry-sdk==2.20.0 setproctitle==1.3 \
+  sqlalchemy==2.0.0 starlette==0.46.0 uvicorn==0.30.0 watchfiles==1.0.0
 REDIS_PY_BETWEEN ?= 5.3.1 6.4.0 7.4.0
 
 # Pythons besides the one that runs the rest, from Debian; 3.12, which it does not have, from PATH or pyenv.
@@ -129,13 +133,18 @@ pytest-servers: servers ## tests that are about the server, on the other core se
 	$(PYTEST) --tier=quick,slow -m each_server --server=$(OTHER_SERVERS)
 
 OF_CONNECTIONS := python/tests/client python/tests/net
+OF_EXTRAS := python/tests/outbox \
+  $(patsubst %,python/tests/cli/test_%.py,items program where) \
+  $(patsubst %,python/tests/dashboard/test_%.py,pages requests) \
+  $(patsubst %,python/tests/jobs/test_%.py,chain codecs cron envelope signature types values)
 
 # Earlier redis-py leaves the connections of a cluster's former nodes to tasks that outlive the event loop, and to the garbage collector.
 EARLIER_REDIS_PY := -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning
 
 .PHONY: pytest-oldest
-pytest-oldest: .venvs/oldest/.installed servers ## the client with the oldest redis-py and hiredis that it takes
+pytest-oldest: .venvs/oldest/.installed servers ## the client with the oldest redis-py and hiredis that it takes, and the extras with the oldest of theirs
 	.venvs/oldest/bin/python -m pytest $(EARLIER_REDIS_PY) -n 2 --dist loadfile --tier=quick,slow $(OF_CONNECTIONS) python/tests/operations/test_doctor.py
+	.venvs/oldest/bin/python -m pytest -W ignore::DeprecationWarning:starlette.testclient -n 2 --dist loadfile --tier=quick $(OF_EXTRAS)
 
 .PHONY: pytest-between
 pytest-between: .venvs/between/.installed servers-newest ## the client with each redis-py between the oldest and the newest

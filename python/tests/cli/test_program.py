@@ -127,7 +127,8 @@ class TestBadInput:
 
     def test_an_option_before_the_command(self) -> None:
         for flag in ("-u", "--url"):
-            done = Calls("").refused(2, f"No such option '{flag}'", flag, "redis://localhost", "queues")
+            done = Calls("").refused(2, "No such option", flag, "redis://localhost", "queues")
+            assert flag in done.err
             assert "options of a command go after its name" in done.err
 
     @pytest.mark.parametrize("path", ON_QUEUE, ids=" ".join)

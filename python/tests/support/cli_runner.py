@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final
 
 from click.testing import CliRunner
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 WORKER_SECS = 120.0
 """Seconds that a worker may take on a machine that stalls."""
+
+APART: Final[dict[str, Any]] = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
+"""Options of click before 8.2 that keep the two outputs apart."""
 
 COMMAND = [sys.executable, "-W", "error", "-c", "from leaseq.cli import main; main()"]
 
@@ -68,7 +72,7 @@ class Calls:
     def __call__(self, *args: str, stdin: str | bytes | None = None) -> Done:
         """Run in this process."""
         env = {"REDIS_URL": self.url, "COLUMNS": "100"}
-        result = CliRunner().invoke(program, args, input=stdin, env=env, prog_name="leaseq")
+        result = CliRunner(**APART).invoke(program, args, input=stdin, env=env, prog_name="leaseq")
         return Done(result.exit_code, result.stdout, result.stderr)
 
     def yes(self, *args: str, stdin: str | bytes | None = None) -> Done:
