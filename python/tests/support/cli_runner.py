@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 WORKER_SECS = 120.0
 """Seconds that a worker may take on a machine that stalls."""
 
-APART: Final[dict[str, Any]] = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
+APART: Final[dict[str, Any]] = (
+    {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
+)
 """Options of click before 8.2 that keep the two outputs apart."""
 
 COMMAND = [sys.executable, "-W", "error", "-c", "from leaseq.cli import main; main()"]
