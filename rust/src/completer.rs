@@ -31,7 +31,7 @@ impl Completer {
     /// Completes an item without follow-ups, and returns as [`LeasedItem::complete`](crate::LeasedItem::complete) does.
     pub(crate) async fn complete(self: &Arc<Self>, queue: &Queue, entry: Completion) -> Result<bool> {
         let (answer, answered) = oneshot::channel();
-        let key = queue.keys().registry_entry();
+        let key = queue.keys().registry_entry().to_owned();
         let waiting = Waiting { entry, answer };
         let is_busy = {
             let mut lines = self.lines();

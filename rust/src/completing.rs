@@ -40,7 +40,7 @@ impl Prepared {
     /// Returns the answers, and the error of the wait behind the call.
     async fn run(&self, queue: &Queue) -> Result<(Vec<Completed>, Option<Error>)> {
         let pool = queue.pool();
-        while_ending(&pool.beats, &queue.keys().registry_entry(), &self.leases, async {
+        while_ending(&pool.beats, queue.keys().registry_entry(), &self.leases, async {
             let (reply, shortfall) = pool.call_durably(&self.call, queue.durability()).await?;
             let answers = match &self.follow_ups {
                 Some(counts) => read_complete_with_reply(reply, counts)?,
@@ -126,7 +126,7 @@ impl Queue {
         let sent = Instant::now();
         let pool = self.pool();
         let leases = leases_of(&entries);
-        let found = while_ending(&pool.beats, &self.keys().registry_entry(), &leases, async {
+        let found = while_ending(&pool.beats, self.keys().registry_entry(), &leases, async {
             read_complete_and_lease_reply(pool.call(&call).await?, entries.len())
         })
         .await;
@@ -168,7 +168,7 @@ impl Queue {
         for (part, chunk) in parts.iter().zip(entries.chunks(MAX_ENTRIES)) {
             let leases: Vec<EndedLease> = chunk.iter().map(|each| EndedLease { token: each.token, lease: each.lease.clone() }).collect();
             let call = async { read_release_reply(pool.call(&part.call).await?) };
-            let found = while_ending(&pool.beats, &self.keys().registry_entry(), &leases, call).await;
+            let found = while_ending(&pool.beats, self.keys().registry_entry(), &leases, call).await;
             answers = collect(answers, part.count, found)?;
         }
         Ok(answers)

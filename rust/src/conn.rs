@@ -103,7 +103,7 @@ impl Conn {
     pub(crate) async fn send(&self, limit: Duration, command: &Cmd) -> Result<Value> {
         let _pending = self.begin()?;
         let mut mux = self.mux.clone();
-        let size = command.get_packed_command().len();
+        let size = command.args_iter().map(length).sum();
         let reply = self.within(limit, size, mux.send_packed_command(command)).await?;
         self.reply(reply)
     }
@@ -284,6 +284,13 @@ fn ask() -> Cmd {
     let mut command = Cmd::new();
     command.arg("ASKING");
     command
+}
+
+fn length(word: redis::Arg<&[u8]>) -> usize {
+    match word {
+        redis::Arg::Simple(bytes) => bytes.len(),
+        _ => 0,
+    }
 }
 
 fn has_code(reply: &Result<Value>, code: &str) -> bool {

@@ -109,11 +109,6 @@ pub(crate) fn check_kept(duration: Option<Duration>, name: &str) -> Result<()> {
     }
 }
 
-pub(crate) fn joined(mut first: Words, entries: &[Words]) -> Words {
-    first.extend(entries.iter().flatten().cloned());
-    first
-}
-
 /// The time of microseconds since 1970; 0 and less is none.
 pub(crate) fn micro_time(micros: i64) -> Option<SystemTime> {
     (micros > 0).then(|| UNIX_EPOCH + Duration::from_micros(micros.unsigned_abs()))

@@ -54,7 +54,7 @@ impl Heartbeats {
     /// Starts the heartbeat of a lease, in place of an earlier one.
     pub(crate) fn start(&self, lease: &LeaseRef) -> Arc<Heartbeat> {
         let beat = Arc::new(Heartbeat::default());
-        let name = (lease.queue.keys().registry_entry(), lease.token);
+        let name = (lease.queue.keys().registry_entry().to_owned(), lease.token);
         let mut state = self.state();
         if state.closed {
             beat.stop();

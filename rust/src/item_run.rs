@@ -103,7 +103,7 @@ impl ItemRun {
 
     pub(crate) fn report(&self) -> HeldItem {
         HeldItem {
-            queue: self.task.queue().keys().registry_entry(),
+            queue: self.task.queue().keys().registry_entry().to_owned(),
             id: self.task.id().into(),
             attempt: self.task.attempt().unsigned_abs(),
             ms: self.since.elapsed().as_millis() as u64,

@@ -13,6 +13,7 @@ pub(crate) struct QueueKeys {
     pub(crate) name: String,
     pub(crate) group: String,
     prefix: String,
+    entry: String,
 }
 
 impl QueueKeys {
@@ -21,11 +22,11 @@ impl QueueKeys {
             return Err(Error::refused("the name of a queue or group has 1 to 100 of A-Z, a-z, 0-9, _, . and -"));
         }
         let prefix = KEY_PATTERN.replace("<group>", group).replace("<name>", name).replace("<key>", "");
-        Ok(QueueKeys { name: name.into(), group: group.into(), prefix })
+        Ok(QueueKeys { name: name.into(), group: group.into(), prefix, entry: format!("{group}:{name}") })
     }
 
     pub(crate) fn key(&self, part: &str) -> Vec<u8> {
-        format!("{}{part}", self.prefix).into_bytes()
+        [self.prefix.as_bytes(), part.as_bytes()].concat()
     }
 
     pub(crate) fn keys(&self, parts: &[&str]) -> Words {
@@ -33,13 +34,11 @@ impl QueueKeys {
     }
 
     pub(crate) fn result_key(&self, id: &[u8]) -> Vec<u8> {
-        let mut key = self.key("result:");
-        key.extend_from_slice(id);
-        key
+        [self.prefix.as_bytes(), b"result:", id].concat()
     }
 
-    pub(crate) fn registry_entry(&self) -> String {
-        format!("{}:{}", self.group, self.name)
+    pub(crate) fn registry_entry(&self) -> &str {
+        &self.entry
     }
 }
 

@@ -13,7 +13,7 @@ use crate::stall;
 type Opening<'a> = Pin<Box<dyn Future<Output = Result<Arc<Conn>>> + Send + 'a>>;
 
 pub(crate) struct Link {
-    pub(crate) node: Node,
+    pub(crate) node: Arc<Node>,
     pool: Weak<Pool>,
     state: Mutex<State>,
     opening: tokio::sync::Mutex<()>,
@@ -26,7 +26,7 @@ struct State {
 }
 
 impl Link {
-    pub(crate) fn new(node: Node, pool: Weak<Pool>, closed: bool) -> Link {
+    pub(crate) fn new(node: Arc<Node>, pool: Weak<Pool>, closed: bool) -> Link {
         Link { node, pool, state: Mutex::new(State { conn: None, closed }), opening: tokio::sync::Mutex::new(()) }
     }
 

@@ -29,7 +29,7 @@ impl Pipeline {
     /// Appends an add. [`added`] reads its reply.
     pub fn add(&mut self, queue: &Queue, items: &[NewItem]) -> Result<()> {
         let entries = items.iter().map(requests::item_args).collect::<Result<Vec<Words>>>()?;
-        self.append(&requests::add(queue.keys(), &entries));
+        self.append(&requests::add(queue.keys(), entries));
         Ok(())
     }
 

@@ -185,11 +185,12 @@ impl Pool {
         let entry = keys.registry_entry();
         {
             let mut state = self.state();
-            if state.registered.get(&entry).is_some_and(|last| last.elapsed() < REFRESH_REGISTRATION) {
+            if state.registered.get(entry).is_some_and(|last| last.elapsed() < REFRESH_REGISTRATION) {
                 return;
             }
-            state.registered.insert(entry.clone(), Instant::now());
+            state.registered.insert(entry.to_owned(), Instant::now());
         }
+        let entry = entry.to_owned();
         let Some(pool) = self.own.upgrade() else { return };
         self.spawn(async move {
             let mut command = redis::Cmd::new();
@@ -202,9 +203,9 @@ impl Pool {
     pub(crate) async fn unregister(&self, keys: &QueueKeys) {
         let entry = keys.registry_entry();
         let mut command = redis::Cmd::new();
-        command.arg("SREM").arg(REGISTRY).arg(&entry);
+        command.arg("SREM").arg(REGISTRY).arg(entry);
         let _ = self.shared.send(REGISTRY.as_bytes(), self.limit, &command).await;
-        self.state().registered.remove(&entry);
+        self.state().registered.remove(entry);
     }
 
     /// Ends every wait and heartbeat, waits for the tasks in the background, and closes all connections.

@@ -153,7 +153,7 @@ impl Reporting {
             client: format!("leaseq (Rust) {}", crate::VERSION),
             started: self.started,
             concurrency: worker.settings.concurrency as u64,
-            queues: worker.queues.iter().map(|each| each.keys().registry_entry()).collect(),
+            queues: worker.queues.iter().map(|each| each.keys().registry_entry().to_owned()).collect(),
             stopping: status.stopping,
             quiet: status.quiet,
             completed: status.completed as u64,

@@ -100,19 +100,22 @@ impl Queue {
     /// [`ErrorKind::Full`](crate::ErrorKind::Full). Dropping the future takes nothing back.
     pub async fn add_all(&self, items: &[NewItem], wait: Wait) -> ListResult<Added> {
         let timeout_at = wait.timeout().map(|timeout| Instant::now() + timeout.min(Duration::from_secs(1 << 32)));
-        let entries = items.iter().map(requests::item_args).collect::<Result<Vec<Words>>>()?;
+        let mut entries = items.iter().map(requests::item_args).collect::<Result<Vec<Words>>>()?;
         let mut before = Vec::new();
-        for part in entries.chunks(MAX_ENTRIES) {
+        while !entries.is_empty() {
+            let rest = entries.split_off(entries.len().min(MAX_ENTRIES));
+            let part = std::mem::replace(&mut entries, rest);
+            let count = part.len();
             let left = timeout_at.map(|at| at.saturating_duration_since(Instant::now()));
             let answers = Arc::new(Mutex::new(Vec::new()));
-            let target = RoomTarget::new(self, part.to_vec(), &answers);
+            let target = RoomTarget::new(self, part, &answers);
             let result = if wait == Wait::No { self.look_once(target).await } else { wait_for(&self.pool, target, left).await.map(drop) };
             let answers = std::mem::take(&mut *answers.lock().unwrap_or_else(PoisonError::into_inner));
             if !answers.is_empty() {
                 self.pool.register(&self.keys);
             }
             if let Err(cause) = result {
-                return Err(add_error(before, answers, part.len(), cause));
+                return Err(add_error(before, answers, count, cause));
             }
             before.extend(answers);
             if !missing_of(before.len(), &before).is_empty() {

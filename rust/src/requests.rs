@@ -35,16 +35,16 @@ pub(crate) fn item_args(item: &NewItem) -> Result<Words> {
     Ok(encode_add_entry(&item.id, &item.data, encode_add_options(&item.options)?))
 }
 
-pub(crate) fn add(keys: &QueueKeys, entries: &[Words]) -> Call {
+pub(crate) fn add(keys: &QueueKeys, entries: Vec<Words>) -> Call {
     queue_call(&ADD, keys, encode_add_arguments(entries))
 }
 
 pub(crate) fn complete(keys: &QueueKeys, entries: &[Completion]) -> Result<Call> {
-    Ok(queue_call(&COMPLETE, keys, encode_complete_arguments(&simple_entries(entries)?)))
+    Ok(queue_call(&COMPLETE, keys, encode_complete_arguments(simple_entries(entries)?)))
 }
 
 pub(crate) fn complete_and_lease(keys: &QueueKeys, entries: &[Completion], count: usize, duration: Duration) -> Result<Call> {
-    let args = encode_complete_and_lease_arguments(count as i64, duration, &simple_entries(entries)?);
+    let args = encode_complete_and_lease_arguments(count as i64, duration, simple_entries(entries)?);
     Ok(queue_call(&COMPLETE_AND_LEASE, keys, args))
 }
 
@@ -72,12 +72,12 @@ pub(crate) fn complete_with(keys: &QueueKeys, entries: &[Completion]) -> Result<
             let number = targets.iter().position(|target| *target == each.queue.keys()).unwrap_or_default() + 1;
             follow_ups.push(encode_complete_with_follow_up(number as i64, item_args(&each.item)?));
         }
-        args.push(encode_complete_with_entry(&entry.id, entry.token, completion_options(entry)?, &follow_ups));
+        args.push(encode_complete_with_entry(&entry.id, entry.token, completion_options(entry)?, follow_ups));
         if entry.keeps_outcome() {
             more.push(keys.result_key(&entry.id));
         }
     }
-    Ok(with_more(&COMPLETE_WITH, keys, encode_complete_with_arguments(&args, targets.len()), more))
+    Ok(with_more(&COMPLETE_WITH, keys, encode_complete_with_arguments(args, targets.len()), more))
 }
 
 /// The queues of follow-ups, each once, in the order in which they are named first (LQ-CALL-13).
@@ -100,12 +100,12 @@ pub(crate) fn release(keys: &QueueKeys, entries: &[Release]) -> Result<Call> {
             more.push(keys.result_key(&each.id));
         }
     }
-    Ok(with_more(&RELEASE, keys, encode_release_arguments(&args), more))
+    Ok(with_more(&RELEASE, keys, encode_release_arguments(args), more))
 }
 
 pub(crate) fn extend(keys: &QueueKeys, entries: &[Extension]) -> Call {
     let args: Vec<Words> = entries.iter().map(|each| encode_extend_entry(&each.id, each.token, each.duration)).collect();
-    queue_call(&EXTEND, keys, encode_extend_arguments(&args))
+    queue_call(&EXTEND, keys, encode_extend_arguments(args))
 }
 
 pub(crate) fn outcome(keys: &QueueKeys, ids: &[Vec<u8>]) -> Call {

@@ -26,13 +26,13 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Which node of a cluster has which group, learned from MOVED: all keys of a group are in one slot (LQ-CLUSTER-1). A server that is no
 /// cluster never replies MOVED; then every group is on the first server that was given and can be reached.
 pub(crate) struct SlotTable {
-    given: Vec<Node>,
+    given: Vec<Arc<Node>>,
     state: Mutex<Slots>,
 }
 
 #[derive(Default)]
 struct Slots {
-    moved: HashMap<Vec<u8>, Node>,
+    moved: HashMap<Vec<u8>, Arc<Node>>,
     chosen: usize,
 }
 
@@ -42,15 +42,15 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl SlotTable {
     pub(crate) fn new(given: Vec<Node>) -> SlotTable {
-        SlotTable { given, state: Mutex::default() }
+        SlotTable { given: given.into_iter().map(Arc::new).collect(), state: Mutex::default() }
     }
 
-    fn node_of(&self, group: &[u8]) -> Node {
+    fn node_of(&self, group: &[u8]) -> Arc<Node> {
         let state = locked(&self.state);
         state.moved.get(group).unwrap_or(&self.given[state.chosen]).clone()
     }
 
-    fn record_move(&self, group: &[u8], to: &Node) {
+    fn record_move(&self, group: &[u8], to: &Arc<Node>) {
         locked(&self.state).moved.insert(group.into(), to.clone());
     }
 
@@ -96,11 +96,14 @@ impl Router {
         Router { slots, limit, pool, links: Mutex::default() }
     }
 
-    fn link(&self, to: &Node) -> Arc<Link> {
+    fn link(&self, to: &Arc<Node>) -> Arc<Link> {
         let mut links = locked(&self.links);
-        let closed = links.closed;
-        let made = || Arc::new(Link::new(to.clone(), self.pool.clone(), closed));
-        links.by_name.entry(to.name.clone()).or_insert_with(made).clone()
+        if let Some(found) = links.by_name.get(&to.name) {
+            return found.clone();
+        }
+        let made = Arc::new(Link::new(to.clone(), self.pool.clone(), links.closed));
+        links.by_name.insert(to.name.clone(), made.clone());
+        made
     }
 
     /// Connects to the node of a key, so that the next command is written at once.
@@ -221,7 +224,7 @@ struct Following<'a> {
     router: &'a Router,
     group: &'a [u8],
     until: Instant,
-    next: Node,
+    next: Arc<Node>,
     asking: bool,
     redirects: u32,
     delay: Duration,
@@ -259,7 +262,7 @@ impl<'a> Following<'a> {
         match (error.kind(), error.code()) {
             (ErrorKind::Server(_), "MOVED" | "ASK") => {
                 self.redirects += 1;
-                self.next = self.next.redirected(&error.to_string());
+                self.next = Arc::new(self.next.redirected(&error.to_string()));
                 if !self.asking {
                     slots.record_move(self.group, &self.next);
                 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::encoding::{Word, Words};
+use redis::RedisWrite;
+
+use crate::encoding::Words;
 use crate::generated::scripts;
 
 pub(crate) struct Script {
@@ -43,10 +45,12 @@ impl Call {
     }
 
     fn command(&self, name: &str, script: &str) -> redis::Cmd {
-        let mut words = vec![name.word(), script.word(), self.keys.len().word()];
-        words.extend_from_slice(&self.keys);
-        words.extend_from_slice(&self.args);
-        command(&words)
+        let words = self.keys.iter().chain(&self.args);
+        let bytes = name.len() + script.len() + words.clone().map(Vec::len).sum::<usize>();
+        let mut found = redis::Cmd::with_capacity(3 + self.keys.len() + self.args.len(), bytes);
+        found.arg(name).arg(script).arg(self.keys.len());
+        words.for_each(|each| found.write_arg(each));
+        found
     }
 }
 

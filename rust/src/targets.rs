@@ -139,8 +139,7 @@ impl Target for RoomTarget {
     async fn look(&mut self, on: &Router) -> Result<Look<()>> {
         let sent = Instant::now();
         let missing = missing_of(self.entries.len(), &self.answers.lock().unwrap_or_else(PoisonError::into_inner));
-        let entries: Vec<Words> = missing.iter().map(|at| self.entries[*at].clone()).collect();
-        let call = requests::add(self.queue.keys(), &entries);
+        let call = requests::add(self.queue.keys(), missing.iter().map(|at| self.entries[*at].clone()).collect());
         let (reply, shortfall) = match self.queue.durability() {
             None => (on.run(&call, self.queue.pool().limit).await?, None),
             durability => self.queue.pool().call_durably(&call, durability).await?,

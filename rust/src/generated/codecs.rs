@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use redis::Value;
 
-use crate::encoding::{Added, Header, Reply, Word, Words, check_kept, joined};
+use crate::encoding::{Added, Header, Reply, Word, Words, check_kept};
 use crate::error::Result;
 
 /// The state of an item. `none` is damage that a deep clean repairs; `absent` is no item.
@@ -332,10 +332,11 @@ pub(crate) fn encode_add_entry(id: &[u8], data: &[u8], options: Words) -> Words 
 }
 
 /// Writes all arguments of `add`.
-pub(crate) fn encode_add_arguments(entries: &[Words]) -> Words {
+pub(crate) fn encode_add_arguments(entries: Vec<Words>) -> Words {
     let mut args = Words::new();
     args.push(entries.len().word());
-    joined(args, entries)
+    args.extend(entries.into_iter().flatten());
+    args
 }
 
 /// Reads the reply of `add`: one for each entry.
@@ -355,10 +356,11 @@ pub(crate) fn encode_complete_entry(id: &[u8], token: i64, options: Words) -> Wo
 }
 
 /// Writes all arguments of `complete`.
-pub(crate) fn encode_complete_arguments(entries: &[Words]) -> Words {
+pub(crate) fn encode_complete_arguments(entries: Vec<Words>) -> Words {
     let mut args = Words::new();
     args.push(entries.len().word());
-    joined(args, entries)
+    args.extend(entries.into_iter().flatten());
+    args
 }
 
 /// Reads the reply of `complete`: one for each entry.
@@ -368,12 +370,13 @@ pub(crate) fn read_complete_reply(reply: Value) -> Result<Vec<bool>> {
 }
 
 /// Writes all arguments of `complete_and_lease`.
-pub(crate) fn encode_complete_and_lease_arguments(count: i64, duration: Duration, entries: &[Words]) -> Words {
+pub(crate) fn encode_complete_and_lease_arguments(count: i64, duration: Duration, entries: Vec<Words>) -> Words {
     let mut args = Words::new();
     args.push(count.word());
     args.push(duration.word());
     args.push(entries.len().word());
-    joined(args, entries)
+    args.extend(entries.into_iter().flatten());
+    args
 }
 
 /// The completed and the leased items, as the reply has them.
@@ -457,14 +460,14 @@ pub(crate) fn encode_complete_with_options(options: &CompleteWithOptions) -> Res
 }
 
 /// Writes one entry of `complete_with`.
-pub(crate) fn encode_complete_with_entry(id: &[u8], token: i64, options: Words, follow_ups: &[Words]) -> Words {
+pub(crate) fn encode_complete_with_entry(id: &[u8], token: i64, options: Words, follow_ups: Vec<Words>) -> Words {
     let mut args = Words::new();
     args.push(id.word());
     args.push(token.word());
     args.push((options.len() / 2).word());
     args.extend(options);
     args.push(follow_ups.len().word());
-    args.extend(follow_ups.iter().flatten().cloned());
+    args.extend(follow_ups.into_iter().flatten());
     args
 }
 
@@ -477,11 +480,12 @@ pub(crate) fn encode_complete_with_follow_up(target: i64, entry: Words) -> Words
 }
 
 /// Writes all arguments of `complete_with`.
-pub(crate) fn encode_complete_with_arguments(entries: &[Words], targets: usize) -> Words {
+pub(crate) fn encode_complete_with_arguments(entries: Vec<Words>, targets: usize) -> Words {
     let mut args = Words::new();
     args.push(entries.len().word());
     args.push(targets.word());
-    joined(args, entries)
+    args.extend(entries.into_iter().flatten());
+    args
 }
 
 /// Whether a call completed an item, and what became of its follow-ups.
@@ -626,10 +630,11 @@ pub(crate) fn encode_extend_entry(id: &[u8], token: i64, duration: Duration) -> 
 }
 
 /// Writes all arguments of `extend`.
-pub(crate) fn encode_extend_arguments(entries: &[Words]) -> Words {
+pub(crate) fn encode_extend_arguments(entries: Vec<Words>) -> Words {
     let mut args = Words::new();
     args.push(entries.len().word());
-    joined(args, entries)
+    args.extend(entries.into_iter().flatten());
+    args
 }
 
 /// Reads the reply of `extend`: one for each entry.
@@ -1050,10 +1055,11 @@ pub(crate) fn encode_release_entry(id: &[u8], token: i64, options: Words) -> Wor
 }
 
 /// Writes all arguments of `release`.
-pub(crate) fn encode_release_arguments(entries: &[Words]) -> Words {
+pub(crate) fn encode_release_arguments(entries: Vec<Words>) -> Words {
     let mut args = Words::new();
     args.push(entries.len().word());
-    joined(args, entries)
+    args.extend(entries.into_iter().flatten());
+    args
 }
 
 /// Reads the reply of `release`: one for each entry.

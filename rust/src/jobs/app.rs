@@ -43,6 +43,8 @@ pub struct App {
     pub(crate) client: Client,
     pub(crate) group: String,
     pub(crate) queue: String,
+    /// The queue of its jobs; none if it cannot be named so.
+    own: Option<Queue>,
     pub(crate) format: Format,
     functions: Arc<BTreeMap<String, Function>>,
     pub(crate) schedules: Vec<Arc<Schedule>>,
@@ -57,10 +59,12 @@ impl std::fmt::Debug for App {
 impl App {
     /// An App without functions, whose jobs go to a queue of a group.
     pub fn new(client: &Client, group: impl Into<String>, queue: impl Into<String>) -> App {
+        let (group, queue) = (group.into(), queue.into());
         App {
             client: client.clone(),
-            group: group.into(),
-            queue: queue.into(),
+            own: client.queue_in(&group, &queue).ok(),
+            group,
+            queue,
             format: Format::Json,
             functions: Arc::default(),
             schedules: Vec::new(),
@@ -107,7 +111,10 @@ impl App {
     }
 
     pub(crate) fn queue_named(&self, name: &str) -> Result<Queue> {
-        self.client.queue_in(&self.group, name)
+        match &self.own {
+            Some(own) if own.name() == name => Ok(own.clone()),
+            _ => self.client.queue_in(&self.group, name),
+        }
     }
 
     /// Makes a worker that runs jobs: how, and of which queues, is for the builder to say. Each job has its own attempts, which the queue counts,

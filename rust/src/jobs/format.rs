@@ -1,8 +1,9 @@
 //! Values as bytes, in JSON or MessagePack (LQ-JOB-1, LQ-JOB-17).
 
 use rmpv::Value;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::ser::{Error as _, SerializeMap};
+use serde::{Serialize, Serializer};
 
 /// How jobs and results are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -22,9 +23,9 @@ impl Format {
 
     /// Writes a value, or says what the format cannot hold (LQ-JOB-60, LQ-JOB-61).
     pub(crate) fn write(self, value: &Value) -> Result<Vec<u8>, String> {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(256);
         match self {
-            Format::Json => serde_json::to_writer(&mut bytes, &to_json(value)?).map_err(|error| error.to_string())?,
+            Format::Json => serde_json::to_writer(&mut bytes, &AsJson(value)).map_err(|error| error.to_string())?,
             Format::MessagePack => rmpv::encode::write_value(&mut bytes, value).map_err(|error| error.to_string())?,
         }
         Ok(bytes)
@@ -66,29 +67,39 @@ fn of_json(value: serde_json::Value) -> Value {
     }
 }
 
-fn to_json(value: &Value) -> Result<serde_json::Value, String> {
-    Ok(match value {
-        Value::Nil => serde_json::Value::Null,
-        Value::Boolean(flag) => (*flag).into(),
-        Value::Integer(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(whole), _) => whole.into(),
-            (None, whole) => whole.unwrap_or_default().into(),
-        },
-        Value::F32(number) => finite(f64::from(*number))?,
-        Value::F64(number) => finite(*number)?,
-        Value::String(text) => text.as_str().ok_or("a text is not valid UTF-8")?.into(),
-        Value::Array(all) => all.iter().map(to_json).collect::<Result<Vec<_>, _>>()?.into(),
-        Value::Map(all) => {
-            let member = |(name, each): &(Value, Value)| Ok((name.as_str().ok_or("a name is no text")?.to_owned(), to_json(each)?));
-            all.iter().map(member).collect::<Result<serde_json::Map<_, _>, String>>()?.into()
+/// A value as JSON has it.
+struct AsJson<'a>(&'a Value);
+
+impl Serialize for AsJson<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Nil => to.serialize_unit(),
+            Value::Boolean(flag) => to.serialize_bool(*flag),
+            Value::Integer(number) => match (number.as_i64(), number.as_u64()) {
+                (Some(whole), _) => to.serialize_i64(whole),
+                (None, whole) => to.serialize_u64(whole.unwrap_or_default()),
+            },
+            Value::F32(number) => finite(f64::from(*number), to),
+            Value::F64(number) => finite(*number, to),
+            Value::String(text) => to.serialize_str(text.as_str().ok_or_else(|| S::Error::custom("a text is not valid UTF-8"))?),
+            Value::Array(all) => to.collect_seq(all.iter().map(AsJson)),
+            Value::Map(all) => {
+                let mut map = to.serialize_map(Some(all.len()))?;
+                for (name, each) in all {
+                    map.serialize_entry(name.as_str().ok_or_else(|| S::Error::custom("a name is no text"))?, &AsJson(each))?;
+                }
+                map.end()
+            }
+            Value::Binary(_) | Value::Ext(..) => Err(S::Error::custom("JSON cannot hold bytes: send them as text, or use MessagePack")),
         }
-        Value::Binary(_) | Value::Ext(..) => return Err("JSON cannot hold bytes: send them as text, or use MessagePack".into()),
-    })
+    }
 }
 
-fn finite(number: f64) -> Result<serde_json::Value, String> {
-    let found = serde_json::Number::from_f64(number);
-    found.map(Into::into).ok_or_else(|| format!("JSON cannot hold the number {number}"))
+fn finite<S: Serializer>(number: f64, to: S) -> Result<S::Ok, S::Error> {
+    if !number.is_finite() {
+        return Err(S::Error::custom(format!("JSON cannot hold the number {number}")));
+    }
+    to.serialize_f64(number)
 }
 
 /// A member of a map.

@@ -69,10 +69,13 @@ impl Call {
         self
     }
 
-    /// Adds an argument by name.
+    /// Adds an argument by name; of two with one name the later one counts.
     pub fn named(mut self, name: &str, value: impl Serialize) -> Call {
         match to_value(&value) {
-            Ok(value) => self.kwargs.push((name.into(), value)),
+            Ok(value) => {
+                self.kwargs.retain(|(given, _)| given.as_str() != Some(name));
+                self.kwargs.push((name.into(), value));
+            }
             Err(why) => self.refused = Some(why),
         }
         self
