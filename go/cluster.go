@@ -2,6 +2,7 @@ package leaseq
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,10 +58,10 @@ func (t *slotTable) markUnreachable(group string, gone *node) {
 }
 
 // countUntried is how many nodes a call may still try to reach: this one, and those that were given.
-func (t *slotTable) countUntried(next *node, unreachable map[string]bool) int {
+func (t *slotTable) countUntried(next *node, unreachable []string) int {
 	count := 1
 	for _, each := range t.given {
-		if each.name != next.name && !unreachable[each.name] {
+		if each.name != next.name && !slices.Contains(unreachable, each.name) {
 			count++
 		}
 	}
@@ -178,7 +179,7 @@ func (r *router) sendOnce(key string, limit time.Duration, words ...string) (rue
 // follow sends to the node of a key until a node replies to the command itself. Connecting, redirections, pauses and the reply share one limit:
 // that of connecting, and that of the reply (LQ-CLUSTER-5).
 func (r *router) follow(key string, limit time.Duration, send func(*conn, bool, time.Duration) error) error {
-	f := &following{router: r, group: groupOfKey(key), until: time.Now().Add(r.limit + limit), unreachable: map[string]bool{}, delay: minRetryDelay}
+	f := &following{router: r, group: groupOfKey(key), until: time.Now().Add(r.limit + limit), delay: minRetryDelay}
 	f.next = r.slots.nodeOf(f.group)
 	for {
 		c, err := f.connect()
@@ -186,8 +187,11 @@ func (r *router) follow(key string, limit time.Duration, send func(*conn, bool, 
 			left := min(limit, max(time.Millisecond, time.Until(f.until)))
 			err = send(c, f.asking, left)
 		}
+		if err == nil {
+			return nil
+		}
 		var failure *Error
-		if err == nil || !errors.As(err, &failure) || !failure.Definite || !time.Now().Before(f.until) || !f.again(failure) {
+		if !errors.As(err, &failure) || !failure.Definite || !time.Now().Before(f.until) || !f.again(failure) {
 			return err
 		}
 	}
@@ -202,7 +206,7 @@ type following struct {
 	asking      bool
 	redirects   int
 	delay       time.Duration
-	unreachable map[string]bool
+	unreachable []string
 }
 
 func (f *following) connect() (*conn, error) {
@@ -235,10 +239,10 @@ func (f *following) again(failure *Error) bool {
 		f.next = slots.nodeOf(f.group)
 		return true
 	case ErrConnection.Code:
-		f.unreachable[f.next.name] = true
+		f.unreachable = append(f.unreachable, f.next.name)
 		slots.markUnreachable(f.group, f.next)
 		f.next = slots.nodeOf(f.group)
-		return !f.unreachable[f.next.name]
+		return !slices.Contains(f.unreachable, f.next.name)
 	}
 	return false
 }

@@ -1,13 +1,14 @@
 package leaseq
 
 import (
+	"slices"
 	"time"
 )
 
 // The calls of each script: its keys and arguments. Nothing here sends.
 
 func queueCall(s *script, keys queueKeys, args []string, more ...string) *call {
-	return &call{s, append(keys.appendTo(make([]string, 0, len(s.keys)+len(more)), s.keys), more...), args}
+	return &call{s, append(slices.Clip(keys.of(s)), more...), args}
 }
 
 func leaseCall(queues []queueKeys, count int, duration time.Duration) *call {
@@ -45,10 +46,10 @@ func simpleEntries(entries []Completion) ([][]string, error) {
 
 func completeWithCall(keys queueKeys, entries []Completion) (*call, error) {
 	targets := targetsOf(entries)
-	number := make(map[queueKeys]int, len(targets))
+	number := make(map[string]int, len(targets))
 	var more []string
 	for i, each := range targets {
-		number[each] = i + 1
+		number[each.prefix] = i + 1
 		more = each.appendTo(more, completeWithScript.moreKeys["target queue"])
 	}
 	args := make([][]string, len(entries))
@@ -63,7 +64,7 @@ func completeWithCall(keys queueKeys, entries []Completion) (*call, error) {
 			if err != nil {
 				return nil, err
 			}
-			followUps[j] = encodeCompleteWithFollowUp(number[each.Queue.keys], item)
+			followUps[j] = encodeCompleteWithFollowUp(number[each.Queue.keys.prefix], item)
 		}
 		args[i] = encodeCompleteWithEntry(entry.ID, entry.Token, options, followUps)
 		if entry.keepsOutcome() {

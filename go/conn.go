@@ -172,10 +172,10 @@ func (c *conn) report() {
 // reply is the message of a reply, or its error. Nil is a message.
 func (c *conn) reply(result rueidis.RedisResult) (rueidis.RedisMessage, error) {
 	message, err := result.ToMessage()
-	var refusal *rueidis.RedisError
 	if err == nil || rueidis.IsRedisNil(err) {
 		return message, nil
 	}
+	var refusal *rueidis.RedisError
 	if errors.As(err, &refusal) {
 		found := errorFromReply(refusal.Error())
 		if found.Code == "READONLY" {

@@ -3,7 +3,6 @@ package leaseq
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -88,11 +87,11 @@ func joined(first []string, entries [][]string) []string {
 	for _, each := range entries {
 		count += len(each)
 	}
-	first = slices.Grow(first, count)
+	all := append(make([]string, 0, len(first)+count), first...)
 	for _, each := range entries {
-		first = append(first, each...)
+		all = append(all, each...)
 	}
-	return first
+	return all
 }
 
 // microTime is the time of microseconds since 1970; 0 is the zero time.

@@ -67,6 +67,9 @@ func IsDefinite(err error) bool {
 
 // Code returns the code of an Error, empty for an error of another kind.
 func Code(err error) string {
+	if err == nil { // most calls ask; what errors.As takes is on the heap
+		return ""
+	}
 	var found *Error
 	if errors.As(err, &found) {
 		return found.Code

@@ -27,7 +27,7 @@ type heartbeat struct {
 	finished bool
 }
 
-func leaseName(keys queueKeys, token int64) string { return keys.registryEntry() + " " + digits(token) }
+func leaseName(keys queueKeys, token int64) string { return keys.registryEntry + " " + digits(token) }
 
 // start starts the heartbeat of a lease, in place of an earlier one.
 func (h *heartbeats) start(item *LeasedItem) *heartbeat {

@@ -333,5 +333,5 @@ func (r *itemRun) reportLoss() {
 }
 
 func (r *itemRun) report() HeldItem {
-	return HeldItem{r.item.queue.keys.registryEntry(), r.item.ID, r.item.Attempt, time.Since(r.since).Milliseconds()}
+	return HeldItem{r.item.queue.keys.registryEntry, r.item.ID, r.item.Attempt, time.Since(r.since).Milliseconds()}
 }

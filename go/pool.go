@@ -178,7 +178,7 @@ func during[T any](ctx context.Context, call func() (T, error)) (T, error) {
 
 // register enters a queue in the registry, in the background. No call waits for it or fails by it (LQ-REGISTRY-3).
 func (p *pool) register(keys queueKeys) {
-	entry := keys.registryEntry()
+	entry := keys.registryEntry
 	p.mu.Lock()
 	last, known := p.registered[entry]
 	due := !known || time.Since(last) >= refreshRegistration
@@ -193,7 +193,7 @@ func (p *pool) register(keys queueKeys) {
 
 // unregister takes a queue out of the registry (LQ-DELETE-3). The next call that adds or leases enters it again. An error does not concern the caller.
 func (p *pool) unregister(keys queueKeys) {
-	entry := keys.registryEntry()
+	entry := keys.registryEntry
 	_, _ = p.shared.send(registryKey, p.limit, "SREM", registryKey, entry)
 	p.mu.Lock()
 	delete(p.registered, entry)

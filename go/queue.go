@@ -51,7 +51,7 @@ func (q *Queue) addAll(ctx context.Context, items []NewItem, timeout time.Durati
 	for _, part := range parts {
 		var answers []Added
 		var shortfall error
-		err := q.addPart(ctx, roomTarget(q.pool, q.keys, part, &answers, q.durability, &shortfall), timeout > 0, time.Until(timeoutAt))
+		err := q.addPart(ctx, adding(q.pool, q.keys, part, &answers, q.durability, &shortfall), timeout > 0, time.Until(timeoutAt))
 		if answers != nil {
 			q.pool.register(q.keys)
 		}
@@ -69,13 +69,13 @@ func (q *Queue) addAll(ctx context.Context, items []NewItem, timeout time.Durati
 	return before, nil
 }
 
-func (q *Queue) addPart(ctx context.Context, t *target[[]Added], waits bool, timeout time.Duration) error {
+func (q *Queue) addPart(ctx context.Context, add func(*router) checked[[]Added], waits bool, timeout time.Duration) error {
 	if waits {
-		_, _, err := waitFor(ctx, q.pool, t, timeout, nil)
+		_, _, err := waitFor(ctx, q.pool, roomTarget(q.keys, add), timeout, nil)
 		return err
 	}
 	_, err := during(ctx, func() ([]Added, error) {
-		look := t.check(q.pool.shared)
+		look := add(q.pool.shared)
 		return look.found, look.err
 	})
 	return err

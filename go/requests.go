@@ -117,12 +117,12 @@ func allItemArgs(items []NewItem) ([][]string, error) {
 // targetsOf are the queues of follow-ups, each once, in the order in which they are named first (LQ-CALL-13).
 func targetsOf(entries []Completion) []queueKeys {
 	var targets []queueKeys
-	seen := map[queueKeys]bool{}
+	seen := map[string]bool{}
 	for _, entry := range entries {
 		for _, each := range entry.FollowUps {
-			if !seen[each.Queue.keys] {
-				seen[each.Queue.keys] = true
-				targets = append(targets, each.Queue.keys)
+			if keys := each.Queue.keys; !seen[keys.prefix] {
+				seen[keys.prefix] = true
+				targets = append(targets, keys)
 			}
 		}
 	}

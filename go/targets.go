@@ -13,11 +13,16 @@ import (
 func leaseTarget(p *pool, queues []*Queue, settings leaseSettings, duration time.Duration) *target[[]*LeasedItem] {
 	keys := make([]queueKeys, len(queues))
 	block := []string{"BLPOP"}
-	settle := make([]*call, len(queues))
 	for i, each := range queues {
 		keys[i] = each.keys
 		block = append(block, each.keys.key("wake"))
-		settle[i] = settleCall(each.keys)
+	}
+	settle := func() []*call {
+		calls := make([]*call, len(keys))
+		for i, each := range keys {
+			calls[i] = settleCall(each)
+		}
+		return calls
 	}
 	call := leaseCall(keys, settings.count, duration)
 	return &target[[]*LeasedItem]{
@@ -100,12 +105,12 @@ func (i *LeasedItem) setExtra(name string, value rueidis.RedisMessage) {
 	}
 }
 
-// roomTarget waits for room and adds items. Answers are filled in as replies come. Items without room are sent again, and no others: an item
-// that was added may be completed by now.
+// adding adds items. Answers are filled in as replies come. Items without room are sent again, and no others: an item that was added may be
+// completed by now.
 //
 // With durability, the first error of a wait behind a call that added something goes to shortfall.
-func roomTarget(p *pool, keys queueKeys, entries [][]string, answers *[]Added, d *Durability, shortfall *error) *target[[]Added] {
-	check := func(on *router) checked[[]Added] {
+func adding(p *pool, keys queueKeys, entries [][]string, answers *[]Added, d *Durability, shortfall *error) func(*router) checked[[]Added] {
+	return func(on *router) checked[[]Added] {
 		sent := time.Now()
 		missing := missingOf(len(entries), *answers)
 		args := make([][]string, len(missing))
@@ -143,8 +148,13 @@ func roomTarget(p *pool, keys queueKeys, entries [][]string, answers *[]Added, d
 		}
 		return checked[[]Added]{found: *answers, ok: !full, due: waitCap, sent: sent}
 	}
+}
+
+// roomTarget waits for room and adds items.
+func roomTarget(keys queueKeys, add func(*router) checked[[]Added]) *target[[]Added] {
 	// There may be more room than this producer took, and the wake-up was for one producer (LQ-ROOM-3).
-	return &target[[]Added]{check: check, block: []string{"BLPOP", keys.key("room")}, settle: []*call{settleCall(keys)}, alwaysSettle: true}
+	settle := func() []*call { return []*call{settleCall(keys)} }
+	return &target[[]Added]{check: add, block: []string{"BLPOP", keys.key("room")}, settle: settle, alwaysSettle: true}
 }
 
 // missingOf are the places of entries that were not added yet.

@@ -25,7 +25,7 @@ type target[T any] struct {
 	// block is the blocking command without its timeout; its first key is the second word.
 	block []string
 	// settle passes on a wake-up that this waiter took and did not use.
-	settle []*call
+	settle func() []*call
 	// alwaysSettle: also after something was found.
 	alwaysSettle bool
 	// detached: the caller does not wait for a reply when its context ends; giveBack undoes what that look did.
@@ -106,8 +106,8 @@ func (w *waiting[T]) run(ctx context.Context, timeout time.Duration, first *chec
 			return
 		}
 		var settle []*call
-		if !ok || w.alwaysSettle {
-			settle = w.settle
+		if w.settle != nil && (!ok || w.alwaysSettle) {
+			settle = w.settle()
 		}
 		w.pool.release(w.conn, settle, err != nil)
 	}()

@@ -249,7 +249,7 @@ func (w *Worker) announce() {
 	}
 	var entries []string
 	for _, each := range w.queues {
-		entries = append(entries, each.keys.registryEntry())
+		entries = append(entries, each.keys.registryEntry)
 	}
 	pool := w.client.pool
 	// the keys of reports are in several slots, which a connection of the pool of rueidis must not mix
