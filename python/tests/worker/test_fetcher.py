@@ -61,7 +61,9 @@ def test_nothing_is_sent_between_the_wake_up_and_the_handler(
 
     Several queues of one group are waited for alike: the item comes to the last, whose lease was sent with the block on all.
     """
-    monkeypatch.setattr(flows, "WAIT_CAP", HOUR)  # what ends the block is the item, however slow this machine is
+    monkeypatch.setattr(
+        flows, "WAIT_CAP", HOUR
+    )  # what ends the block is the item, however slow this machine is
     load(redis_client)
     latch = Latch()
     with leaseq.WorkQueue("q", url, group="g") as producer:
@@ -300,7 +302,9 @@ def test_a_lost_reply_to_the_lease_behind_a_block(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """LQ-BLOCK-11: the item waits for its deadline, it is not leased twice, and the worker goes on."""
-    monkeypatch.setattr(flows, "WAIT_CAP", HOUR)  # what ends the block is the item, however slow this machine is
+    monkeypatch.setattr(
+        flows, "WAIT_CAP", HOUR
+    )  # what ends the block is the item, however slow this machine is
     load(redis_client)
     queue = flavour.queue("q", proxy.url)
     ran: list[Any] = []

@@ -2,7 +2,7 @@
 //
 // Settings:
 // - the variant `items` is `client.worker`, `jobs` is a worker of `jobs::App`, whose results are not kept, which is the default
-// - `concurrency(100)`, as apalis's
+// - `concurrency(100)` and `lease_ahead(100)`, as apalis's, which takes batches of 100
 // - bulk: `add_all`, `App::enqueue_all`
 //
 // Reference: docs/rust.md
@@ -42,8 +42,9 @@ async fn run_items(client: &Client, orders: Orders) -> Result<()> {
     if orders.produces() {
         return produce(Items(queue)).await;
     }
+    let at_a_time = orders.concurrency(100);
     let shared = Arc::new((Traces::new(&orders)?, orders.clone()));
-    let worker = client.worker([queue]).concurrency(orders.concurrency(100)).build(move |item| {
+    let worker = client.worker([queue]).concurrency(at_a_time).lease_ahead(at_a_time).build(move |item| {
         let shared = shared.clone();
         async move {
             let (traces, orders) = &*shared;
@@ -75,6 +76,7 @@ async fn run_jobs(client: &Client, orders: Orders) -> Result<()> {
     if orders.produces() {
         return produce(Jobs(app)).await;
     }
+    let at_a_time = orders.concurrency(100);
     let shared = Arc::new((Traces::new(&orders)?, orders.clone()));
     let app = app.function("handle", move |_: Context, (data,): (String,)| {
         let shared = shared.clone();
@@ -83,6 +85,6 @@ async fn run_jobs(client: &Client, orders: Orders) -> Result<()> {
             Ok(work(orders, traces, &data).await?)
         }
     });
-    app.worker(client.worker([app.queue()?]).concurrency(orders.concurrency(100)))?.run().await?;
+    app.worker(client.worker([app.queue()?]).concurrency(at_a_time).lease_ahead(at_a_time))?.run().await?;
     Ok(())
 }
