@@ -8,10 +8,13 @@ import asyncio
 import contextlib
 import dataclasses
 import time
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal, Self
 
+from leaseq._aio import concurrency
 from leaseq.callables import awaited, is_async
 from leaseq.item import LeasedItemBase
 from leaseq.jobs import envelope, failure
@@ -41,13 +44,25 @@ MOST_HELD: Final = 100_000
 """Jobs whose end is waited for."""
 
 
+@dataclass(slots=True, eq=False)
+class _Attempt:
+    """What is known of one attempt of a job, and its signals that wait for the end of an attempt before it."""
+
+    item: LeasedItemBase
+    event: JobEvent
+    waiting: list[JobEvent] = field(default_factory=list)
+    is_over: bool = False
+
+
 class SignalEmitter(Hooks):
     """Emits signals of one worker. As hooks of the worker's loop it learns what the server has recorded."""
 
     def __init__(self, settings: Settings, threads: AdaptiveThreadPool) -> None:
         self._settings = settings
         self._threads = threads
-        self._events: dict[LeasedItemBase, JobEvent] = {}
+        self._attempts: dict[LeasedItemBase, _Attempt] = {}
+        self._of_job: dict[tuple[str, str], deque[_Attempt]] = {}
+        """By queue and id: the attempts whose signals are not all emitted. Their ends may be reported after the next one has started."""
         self._deliveries: dict[asyncio.Task[None], None] = {}
         self._last: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(AT_A_TIME)
@@ -66,14 +81,14 @@ class SignalEmitter(Hooks):
 
     def begin(self, item: LeasedItemBase, lease: LeasedJob, ready: PreparedJob) -> None:
         """Emit that a job starts."""
-        if len(self._events) >= MOST_HELD:  # some were given up, and nothing more is heard of them
-            self._events.pop(next(iter(self._events)))
-        event = self._events[item] = started(lease, ready)
-        self.emit(event)
+        event = started(lease, ready)
+        attempt = self._enter(item, event)
+        attempt.waiting.append(event)
+        self._emit_in_order(attempt)
 
     def refuse(self, item: LeasedItemBase, lease: LeasedJob, ending: JobResult) -> None:
         """Record that a job cannot be run, until the server has recorded it."""
-        self._events[item] = JobEvent(
+        event = JobEvent(
             signal="failed",
             id=lease.id,
             queue=lease.queue,
@@ -81,6 +96,7 @@ class SignalEmitter(Hooks):
             attempt=ending.attempt,
             headers=lease.headers,
         )
+        self._enter(item, event)
 
     def end(
         self,
@@ -91,35 +107,34 @@ class SignalEmitter(Hooks):
         error: BaseException | None,
     ) -> None:
         """Record how a job ended, until the server has recorded it."""
-        event = self._events.get(item)
-        if event is None:  # it was lost meanwhile
+        attempt = self._attempts.get(item)
+        if attempt is None:  # it was lost meanwhile
             return
+        event = attempt.event
         if value is None and ending.content:  # of another process
             with contextlib.suppress(Exception):  # its serializer may not read here what it wrote there
                 value = envelope.read(ending.content, Result, self._settings.serializers).result
         seconds = None if event.signal == "failed" else time.time() - lease.started  # refused, else it ran
-        self._events[item] = dataclasses.replace(event, seconds=seconds, result=value, error=error)
+        attempt.event = dataclasses.replace(event, seconds=seconds, result=value, error=error)
 
     def completed(self, item: LeasedItemBase) -> None:
         """Emit that a job has succeeded."""
-        event = self._events.pop(item, None)
-        if event is not None:
-            self.emit(dataclasses.replace(event, signal="succeeded"))
+        event = self._known(item)
+        self._end(item, None if event is None else dataclasses.replace(event, signal="succeeded"))
 
     def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:
         """Emit that a job will run again, if its attempt failed."""
-        event = self._events.pop(item, None)
-        if event is not None and error is not None:
-            self.emit(_failed(event, "retried", error, delay))
+        event = self._known(item)
+        self._end(item, None if event is None or error is None else _failed(event, "retried", error, delay))
 
     def dead_lettered(self, item: LeasedItemBase, error: str | None) -> None:
         """Emit that a job has failed."""
-        event = self._events.pop(item, None)
+        event = self._known(item)
         if event is None and failure.read(error or "").type == KIND:
             queue = getattr(item, "queue").name  # noqa: B009 (the kind of item of either flavour has it)
             event = JobEvent(signal="failed", id=item.id, queue=queue, attempt=item.attempt)
-        if event is not None:
-            self.emit(_failed(event, "failed", error or ""))
+            self._enter(item, event)
+        self._end(item, None if event is None else _failed(event, "failed", error or ""))
 
     def charged(self, event: JobEvent, answer: Released, error: str, delay: float) -> None:
         """Emit how a job goes on whose process died."""
@@ -130,7 +145,52 @@ class SignalEmitter(Hooks):
 
     def lost(self, item: LeasedItemBase) -> None:
         """Forget a job that another worker has, or that was cancelled."""
-        self._events.pop(item, None)
+        self._end(item)
+
+    def _enter(self, item: LeasedItemBase, event: JobEvent) -> _Attempt:
+        """Remember an attempt. It does not wait for those whose lease is over: most likely nothing more is heard of them."""
+        if len(self._attempts) >= MOST_HELD:
+            self._end(next(iter(self._attempts)))
+        earlier = self._of_job.setdefault((event.queue, event.id), deque())
+        now = concurrency.now()
+        for attempt in earlier:
+            attempt.is_over |= attempt.item.hold.is_over(now)
+        made = self._attempts[item] = _Attempt(item, event)
+        earlier.append(made)
+        return made
+
+    def _known(self, item: LeasedItemBase) -> JobEvent | None:
+        attempt = self._attempts.get(item)
+        return None if attempt is None else attempt.event
+
+    def _end(self, item: LeasedItemBase, last: JobEvent | None = None) -> None:
+        """Forget an attempt, whose `last` signal is emitted behind its others."""
+        attempt = self._attempts.pop(item, None)
+        if attempt is None:
+            return
+        if last is not None:
+            attempt.waiting.append(last)
+        attempt.is_over = True
+        self._emit_in_order(attempt)
+
+    def _emit_in_order(self, changed: _Attempt) -> None:
+        """Emit the signals of the job of this attempt, up to those that wait for the end of an earlier attempt."""
+        key = (changed.event.queue, changed.event.id)
+        attempts = self._of_job.get(key, deque())
+        while attempts:
+            self._emit_waiting(attempts[0])
+            if not attempts[0].is_over:
+                break
+            attempts.popleft()
+        if not attempts:
+            self._of_job.pop(key, None)
+        if changed not in attempts:  # the others did not wait for it
+            self._emit_waiting(changed)
+
+    def _emit_waiting(self, attempt: _Attempt) -> None:
+        for event in attempt.waiting:
+            self.emit(event)
+        attempt.waiting.clear()
 
     def emit(self, event: JobEvent) -> None:
         """Deliver a signal to its receivers, after the signals of this job that came before."""
@@ -181,6 +241,8 @@ class SignalEmitter(Hooks):
 
     async def close(self, *, stopped: bool) -> None:
         """Wait for what is not delivered yet; if the worker was stopped, not for long."""
+        for item in list(self._attempts):
+            self._end(item)
         waiting = list(self._deliveries)
         if not waiting:
             return
