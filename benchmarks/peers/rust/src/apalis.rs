@@ -5,6 +5,7 @@
 // - `poll_with_interval` of 10 ms: how often an idle worker polls
 // - `persist_results(false)` and `emit_events(false)`: no results are kept, and nothing is published to subscribers that there are not;
 //   leases (`lock_tasks`) stay on, as by default
+// - replies may take a minute: with half a second, the default of redis-rs, drains ended with "timed out"
 // - bulk: `push_bulk`, 500 at a time
 // - finished tasks stay on the server until the application calls `vacuum`. Each task goes through the set of scheduled ones, and a
 //   worker moves all that are due at once, as arguments of one command: Lua allows some 8,000, as its source reads (not tried), so that
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apalis::prelude::*;
-use apalis_redis::{Config, RedisStorage};
+use apalis_redis::{Config, ConnectionManager, RedisStorage};
+use redis::aio::ConnectionManagerConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::orders::{Orders, work};
@@ -45,10 +47,16 @@ impl Producer for RedisStorage<Handle> {
     }
 }
 
+/// As `apalis_redis::connect`, but patient.
+async fn connect(orders: &Orders) -> Result<ConnectionManager> {
+    let patient = ConnectionManagerConfig::new().set_response_timeout(Some(Duration::from_secs(60)));
+    Ok(redis::Client::open(orders.url())?.get_connection_manager_with_config(patient).await?)
+}
+
 pub async fn run(orders: Orders) -> Result<()> {
     let at_a_time = orders.concurrency(100);
     let config = Config::default().queue("bench").batch_size(at_a_time).persist_results(false).emit_events(false);
-    let storage = RedisStorage::<Handle>::new(apalis_redis::connect(orders.url()).await?).with_config(config);
+    let storage = RedisStorage::<Handle>::new(connect(&orders).await?).with_config(config);
     if orders.produces() {
         return produce(storage).await;
     }
