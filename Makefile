@@ -17,9 +17,9 @@ CORE_SERVERS ?= $(OTHER_SERVERS),$(NEWEST_SERVER)
 ALL_SERVERS ?= $(CORE_SERVERS),redis-7.2,redis-7.4,redis-8.0t,redis-8.2,redis-8.10,valkey-8.0,valkey-8.1,valkey-9.0,redict-7.3
 
 # redis-py: the newest is in .venv; the oldest is run by `make test-all`, those between by `make test-nightly`.
-OLDEST_LIBRARIES ?= redis==5.2.0 hiredis==3.2.0 $(OLDEST_EXTRAS)
+OLDEST_LIBRARIES ?= redis==5.2.0 hiredis==3.2.0
 # What pyproject.toml asks of the extras at least, and what the test client of such a starlette sends with.
-OLDEST_EXTRAS := click==8.1.0 cronsim==2.7 cryptography==42.0.0 httpx==0.28.1 jinja2==3.1.0 msgspec==0.19.0 \
+OLDEST_EXTRAS := click==8.1.0 cronsim==2.7 cryptography==42.0.0 fastapi==0.115.12 httpx==0.28.1 jinja2==3.1.0 msgspec==0.19.0 \
   opentelemetry-api==1.27.0 prometheus-client==0.21.0 rich==14.0.0 sentry-sdk==2.20.0 setproctitle==1.3 \
   sqlalchemy==2.0.0 starlette==0.46.0 uvicorn==0.30.0 watchfiles==1.0.0
 REDIS_PY_BETWEEN ?= 5.3.1 6.4.0 7.4.0
@@ -57,6 +57,7 @@ $(STAMP): pyproject.toml conformance-tests/pyproject.toml
 .venvs/%/.installed: pyproject.toml conformance-tests/pyproject.toml
 	[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[all,dev]' -e ./conformance-tests $(OLDEST_LIBRARIES)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts $(OLDEST_EXTRAS) # apart, or pip looks ten minutes for a FastAPI that fits
 	touch $@
 
 # Each page "From ..." has an example, in an environment with that library: arq does not take the redis-py of .venv.
