@@ -46,7 +46,7 @@ MOST_HELD: Final = 100_000
 
 @dataclass(slots=True, eq=False)
 class _Attempt:
-    """What is known of one attempt of a job, and its signals that wait for the end of an attempt before it."""
+    """One attempt of a job, and its signals that wait for the end of an attempt before it."""
 
     item: LeasedItemBase
     event: JobEvent
