@@ -8,6 +8,8 @@ import logging
 import os
 import select
 
+import pytest
+
 from leaseq.log_format import formatter
 from leaseq.log_lines import LogLines
 
@@ -15,6 +17,8 @@ PROCESSES = 4
 LINES = 300
 
 
+# other tests may have left threads
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_lines_of_several_processes_do_not_mix() -> None:
     """A line with a traceback is longer than 512 bytes, which is all that POSIX asks of a pipe to take in one piece."""
     read, write = os.pipe()

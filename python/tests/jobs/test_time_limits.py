@@ -18,6 +18,7 @@ import redis
 import redis.asyncio
 import redis.backoff
 import redis.retry
+from redis.connection import PythonRespSerializer
 from support.job_app import TIMEOUT_SECS, JobAppFlavour
 
 import leaseq
@@ -63,7 +64,12 @@ def ways(app: App, url: str) -> dict[str, Callable[[], object]]:
     taken.acquire()
 
     def ask() -> None:
-        with redis.Redis.from_url(url, retry=redis.retry.Retry(redis.backoff.NoBackoff(), 100)) as patient:
+        # hiredis' packer crashes the interpreter now and then where its call back into Python is interrupted
+        packer = PythonRespSerializer(
+            6000, lambda value: value if isinstance(value, bytes) else str(value).encode()
+        )
+        patiently = redis.retry.Retry(redis.backoff.NoBackoff(), 100)
+        with redis.Redis.from_url(url, retry=patiently, command_packer=packer) as patient:
             forever(lambda: patient.hgetall("none"))
 
     def listen() -> None:
