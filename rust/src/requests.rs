@@ -21,7 +21,7 @@ fn with_more(script: &'static Script, keys: &QueueKeys, args: Words, more: Words
 }
 
 /// A lease of one queue, or of several of one group (LQ-BLOCK-23).
-pub(crate) fn lease(queues: &[QueueKeys], count: usize, duration: Duration) -> Call {
+pub(crate) fn lease(queues: &[&QueueKeys], count: usize, duration: Duration) -> Call {
     if let [only] = queues {
         return queue_call(&LEASE, only, encode_lease_arguments(count as i64, duration));
     }

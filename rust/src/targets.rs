@@ -29,7 +29,7 @@ pub(crate) struct LeaseTarget {
 
 impl LeaseTarget {
     pub(crate) fn new(queues: Vec<Queue>, count: usize, duration: Duration) -> LeaseTarget {
-        let keys: Vec<QueueKeys> = queues.iter().map(|each| each.keys().clone()).collect();
+        let keys: Vec<&QueueKeys> = queues.iter().map(Queue::keys).collect();
         LeaseTarget { call: requests::lease(&keys, count, duration), queues, duration }
     }
 }

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+import tomllib
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from leaseq import extras
 
-if TYPE_CHECKING:
-    from pathlib import Path
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
@@ -68,3 +70,19 @@ def test_an_import_names_its_extra(module: str, missing: str, extra: str) -> Non
     last = done.stderr.rstrip().rpartition("\n")[2]
     assert last.startswith(f"ModuleNotFoundError: {package} needs the extra `{extra}`")
     assert last.endswith(extras.install_command(extra))
+
+
+def test_the_oldest_libraries_that_are_tested_are_those_that_the_extras_take() -> None:
+    """`make pytest-oldest` installs what OLDEST_EXTRAS names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    wanted = {
+        name: floor
+        for extra, requirements in project.items()
+        for name, floor in re.findall(r"'(?P<name>[a-z-]+)>=(?P<floor>[\d.]+)", str(requirements))
+        if extra not in {"embedded", "dev", "all"}  # the server's own wheel has one version
+    }
+    pins = dict(re.findall(r"([a-z0-9-]+)==([\d.]+)", (ROOT / "Makefile").read_text()))
+    assert {"click", "msgspec", "rich", "starlette"} <= wanted.keys()
+    assert {
+        name: f"{pins.get(name)}.".startswith(f"{floor}.") for name, floor in wanted.items()
+    } == dict.fromkeys(wanted, True)

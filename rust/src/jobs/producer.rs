@@ -302,3 +302,18 @@ async fn forget_notes(queue: &Queue, id: &str) -> Result<()> {
     command.arg("DEL").arg(&keys[0]).arg(&keys[1]);
     queue.pool().shared.send(&keys[0], queue.pool().limit, &command).await.map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::format::{Format, member};
+
+    #[test]
+    fn of_two_arguments_with_one_name_the_later_one_counts() {
+        let envelope = Call::new("f").named("a", 1).named("b", 2).named("a", 3).envelope(None, Vec::new());
+        let kwargs = member(&envelope, "kwargs").unwrap();
+        assert_eq!(kwargs.as_map().unwrap().len(), 2);
+        assert_eq!(member(kwargs, "a").unwrap().as_i64(), Some(3));
+        assert!(Format::Json.write(&envelope).unwrap().ends_with(br#""kwargs":{"b":2,"a":3}}"#));
+    }
+}
