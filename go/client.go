@@ -87,7 +87,7 @@ func (c *Client) Queue(name string, options ...QueueOption) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Queue{c, c.pool, keys, nil}, nil
+	return newQueue(c, keys, nil), nil
 }
 
 // MustQueue is Queue for names in the program; it panics where Queue returns an error.

@@ -68,9 +68,7 @@ func (q *Queue) Durable(durability Durability) (*Queue, error) {
 	if durability.timeout < time.Millisecond {
 		return nil, refused("a timeout of replicas or a disk is at least 1 ms, not %v: the server would wait without limit", durability.timeout)
 	}
-	durable := *q
-	durable.durability = &durability
-	return &durable, nil
+	return newQueue(q.client, q.keys, &durability), nil
 }
 
 func (d *Durability) name() string {

@@ -171,6 +171,11 @@ func aborted(ctx context.Context) error {
 	return &Error{Code: ErrAborted.Code, Definite: true, cause: cause, message: "leaseq: aborted: " + cause.Error()}
 }
 
+// abortedUnderWay is the error of a call that may have taken effect.
+func abortedUnderWay(ctx context.Context) error {
+	return &Error{Code: ErrAborted.Code, cause: context.Cause(ctx), message: "leaseq: aborted before the reply"}
+}
+
 // errorCode is the first word of an error reply. rueidis leaves the word ERR out.
 var errorCode = regexp.MustCompile(`^[A-Z][A-Z0-9_]*( |$)`)
 

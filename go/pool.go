@@ -172,7 +172,7 @@ func during[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	case r := <-ended:
 		return r.value, r.err
 	case <-ctx.Done():
-		return none, &Error{Code: ErrAborted.Code, cause: context.Cause(ctx), message: "leaseq: aborted before the reply"}
+		return none, abortedUnderWay(ctx)
 	}
 }
 

@@ -14,6 +14,24 @@ type Queue struct {
 	keys   queueKeys
 	// durability is what calls that add or complete wait for; nil is nothing.
 	durability *Durability
+	// adds sends items that are added one by one.
+	adds *gatherer[[]string, addAnswer]
+}
+
+// newQueue returns a queue whose calls that add or complete wait for this.
+func newQueue(client *Client, keys queueKeys, d *Durability) *Queue {
+	q := &Queue{client: client, pool: client.pool, keys: keys, durability: d}
+	q.adds = &gatherer[[]string, addAnswer]{atOnce: addsAtOnce, size: bytesOf, call: q.addEntries}
+	return q
+}
+
+// addsAtOnce is how many calls that add single items are under way at a time. What comes meanwhile goes along in the next.
+const addsAtOnce = 8
+
+// addAnswer is what became of an item, and the NotDurableError of the wait behind it.
+type addAnswer struct {
+	added     Added
+	shortfall error
 }
 
 // Name returns the name of the queue.
@@ -26,6 +44,47 @@ func (q *Queue) Group() string { return q.keys.group }
 func (q *Queue) Add(ctx context.Context, id string, data []byte, options ...AddOption) (Added, error) {
 	settings := addSettingsOf(options)
 	return first(q.addAll(ctx, []NewItem{{id, data, settings.AddOptions}}, settings.timeout))
+}
+
+// addOne adds an item without a wait for room, in one call with those that others add meanwhile.
+func (q *Queue) addOne(ctx context.Context, args []string) ([]Added, error) {
+	found, err := q.adds.do(ctx, args)
+	switch {
+	case err != nil:
+		return nil, err
+	case found.added.NoRoom():
+		return []Added{found.added}, &FullError{Answers: []Added{found.added}}
+	}
+	return []Added{found.added}, found.shortfall
+}
+
+// addEntries adds items in one call.
+func (q *Queue) addEntries(entries [][]string) ([]addAnswer, error) {
+	found, err := q.call(context.Background(), queueCall(addScript, q.keys, encodeAddArguments(entries)), q.durability)
+	if err != nil {
+		return nil, err
+	}
+	added, err := readAddReply(found.reply)
+	if err == nil && len(added) != len(entries) {
+		err = badReply("it has another number of answers")
+	}
+	if err != nil {
+		return nil, err
+	}
+	q.pool.register(q.keys)
+	answers := make([]addAnswer, len(added))
+	for i, each := range added {
+		answers[i] = addAnswer{each, found.shortfall}
+	}
+	return answers, nil
+}
+
+func bytesOf(words []string) int {
+	total := 0
+	for _, each := range words {
+		total += len(each)
+	}
+	return total
 }
 
 // AddAll adds items, and returns what became of each. Without room for all the error is a [FullError]. A cancel takes nothing back.
@@ -45,6 +104,9 @@ func (q *Queue) addAll(ctx context.Context, items []NewItem, timeout time.Durati
 	entries, err := allItemArgs(items)
 	if err != nil {
 		return nil, err
+	}
+	if len(entries) == 1 && timeout <= 0 {
+		return q.addOne(ctx, entries[0])
 	}
 	parts := chunks(entries)
 	var before []Added
