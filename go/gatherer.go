@@ -42,7 +42,7 @@ func (g *gatherer[E, A]) do(ctx context.Context, entry E) (A, error) {
 	if g.calls < g.atOnce {
 		g.calls++
 		g.mu.Unlock()
-		return during(ctx, func() (A, error) {
+		return attend(ctx, func() (A, error) {
 			g.send([]*gathered[E, A]{one})
 			g.proceed()
 			return one.answer, one.err

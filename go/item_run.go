@@ -214,7 +214,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 func (r *itemRun) complete() bool {
 	var completed bool
 	err := r.whileHeld(func() (err error) {
-		completed, err = r.worker.completer.complete(r.item, r.item.completion)
+		completed, err = r.item.queue.completeOne(r.item.Completion(r.item.completion...))
 		return err
 	})
 	switch {

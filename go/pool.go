@@ -150,15 +150,21 @@ func (p *pool) call(ctx context.Context, c *call) (rueidis.RedisMessage, error) 
 	return during(ctx, func() (rueidis.RedisMessage, error) { return p.shared.run(c, p.limit) })
 }
 
-// during runs a call, and waits for it until the context ends.
+// during runs a call unless the context has ended, and waits for it until the context ends.
 func during[T any](ctx context.Context, call func() (T, error)) (T, error) {
-	var none T
 	if ctx.Err() != nil {
+		var none T
 		return none, aborted(ctx)
 	}
+	return attend(ctx, call)
+}
+
+// attend runs a call, and waits for it until the context ends.
+func attend[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	if ctx.Done() == nil {
 		return call()
 	}
+	var none T
 	type result struct {
 		value T
 		err   error

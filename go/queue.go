@@ -14,18 +14,20 @@ type Queue struct {
 	keys   queueKeys
 	// durability is what calls that add or complete wait for; nil is nothing.
 	durability *Durability
-	// adds sends items that are added one by one.
-	adds *gatherer[[]string, addAnswer]
+	// adds are of items that are added one by one, and completions of items whose handlers end one by one.
+	adds        *gatherer[[]string, addAnswer]
+	completions *gatherer[Completion, bool]
 }
 
 // newQueue returns a queue whose calls that add or complete wait for this.
 func newQueue(client *Client, keys queueKeys, d *Durability) *Queue {
 	q := &Queue{client: client, pool: client.pool, keys: keys, durability: d}
 	q.adds = &gatherer[[]string, addAnswer]{atOnce: addsAtOnce, size: bytesOf, call: q.addEntries}
+	q.completions = &gatherer[Completion, bool]{atOnce: 1, size: resultBytesOf, call: q.completeEntries}
 	return q
 }
 
-// addsAtOnce is how many calls that add single items are under way at a time. What comes meanwhile goes along in the next.
+// addsAtOnce is how many calls that add single items are under way at a time. So many callers never wait for each other.
 const addsAtOnce = 8
 
 // addAnswer is what became of an item, and the NotDurableError of the wait behind it.
@@ -86,6 +88,22 @@ func bytesOf(words []string) int {
 	}
 	return total
 }
+
+// completeOne completes an item whose handler has ended, in one call with those that end meanwhile, and returns as LeasedItem.Complete does. It
+// waits for no durability.
+func (q *Queue) completeOne(entry Completion) (bool, error) {
+	if len(entry.FollowUps) > 0 { // an entry with follow-ups is rare, and goes in a separate call
+		answer, err := first(q.handOffAll(context.Background(), []Completion{entry}, nil))
+		return answer.Completed, err
+	}
+	return q.completions.do(context.Background(), entry)
+}
+
+func (q *Queue) completeEntries(entries []Completion) ([]bool, error) {
+	return q.completeAll(context.Background(), entries, nil)
+}
+
+func resultBytesOf(entry Completion) int { return len(entry.Result) }
 
 // AddAll adds items, and returns what became of each. Without room for all the error is a [FullError]. A cancel takes nothing back.
 func (q *Queue) AddAll(ctx context.Context, items []NewItem, options ...WaitOption) ([]Added, error) {

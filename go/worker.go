@@ -113,13 +113,12 @@ func newWorkerID() string {
 
 // Worker leases items and calls the handler for each, until it is stopped. [Client.Worker] makes one; it runs once.
 type Worker struct {
-	client    *Client
-	queues    []*Queue
-	handler   Handler
-	settings  *workerSettings
-	reporter  *reporter
-	health    *serverHealth
-	completer *completer
+	client   *Client
+	queues   []*Queue
+	handler  Handler
+	settings *workerSettings
+	reporter *reporter
+	health   *serverHealth
 
 	// stopping ends at the stop, over at the end of the grace.
 	stopping, over         context.Context
@@ -154,7 +153,6 @@ func (c *Client) Worker(queues []*Queue, handler Handler, options ...WorkerOptio
 		reporter: &reporter{settings.hooks, c.pool.log}, runs: map[*itemRun]bool{}, freed: make(chan struct{}, 1),
 	}
 	w.health = &serverHealth{reporter: w.reporter}
-	w.completer = newCompleter()
 	w.stopping, w.stopStopping = context.WithCancel(context.Background())
 	w.leasing, w.stopLeasing = context.WithCancel(w.stopping)
 	w.over, w.stopOver = context.WithCancel(context.Background())
