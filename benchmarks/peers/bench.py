@@ -81,6 +81,7 @@ class Size:
         slices: of each side of a pair that drains, in one repetition; of what has shorter ones, twice as many.
         slice_secs: how long one slice of a drain is.
         slice_singles: items that a slice enqueues one by one.
+        slice_crowd: items that a slice enqueues in single calls of many callers at once.
         slice_bulk: items that a slice enqueues in bulk.
         turn_samples: latencies of one turn.
     """
@@ -96,6 +97,7 @@ class Size:
     slices: int
     slice_secs: float
     slice_singles: int
+    slice_crowd: int
     slice_bulk: int
     turn_samples: int
     quick: bool = False
@@ -113,6 +115,7 @@ FULL: Final = Size(
     slices=5,
     slice_secs=0.25,
     slice_singles=2_000,
+    slice_crowd=4_000,
     slice_bulk=12_000,
     turn_samples=50,
 )
@@ -128,6 +131,7 @@ QUICK: Final = Size(
     slices=2,
     slice_secs=0.1,
     slice_singles=500,
+    slice_crowd=1_000,
     slice_bulk=2_000,
     turn_samples=15,
     quick=True,

@@ -79,6 +79,7 @@ def _in_one_language(pairs: Sequence[ab_compare.Pair]) -> tuple[Measure, ...]:
     return (
         Measure("check", libraries, check.steps, "every adapter handles each item once"),
         _pairs(ab_compare.ENQUEUE, "enqueue one by one, by turns", pairs),
+        _pairs(ab_compare.CROWD, "enqueue by 100 callers at once, by turns", pairs),
         _pairs(ab_compare.BULK, "enqueue in bulk, by turns", pairs),
         _pairs(ab_compare.DRAIN, "drain by one worker, by turns", pairs),
         Measure("latency", libraries, latency.steps, "from adding an item to its handler"),

@@ -165,7 +165,9 @@ class Producer(Adapter):
     def enqueue(
         self, how: str, count: int, *, first: int = 0, size: int = 100, gap_ms: tuple[float, float] = (0, 0)
     ) -> dict[str, Any]:
-        """Enqueue `count` items, the first with that number: "one" by one, in "bulk", or "paced". Raises AdapterError.
+        """Enqueue `count` items, the first with that number: "one" by one, in "bulk", "paced", or by a "crowd".
+
+        A crowd is 100 callers at once with single calls; adapters in Python have none. Raises AdapterError.
 
         Answers `seconds`, `cpu`: those of them that the process computed, for paced ones `sent`: when each was sent, in
         ns of the monotonic clock, and `delays`, and for single ones whose results are kept `ids`: what the library finds each by.

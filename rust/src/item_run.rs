@@ -193,7 +193,7 @@ impl ItemRun {
     async fn complete(&self, worker: &Shared) -> bool {
         let given = self.task.0.completion.lock().unwrap_or_else(PoisonError::into_inner).take();
         let entry = given.unwrap_or_else(|| self.task.completion());
-        match self.while_held(worker, || self.complete_once(worker, entry.clone())).await {
+        match self.while_held(worker, || self.complete_once(entry.clone())).await {
             Ok(true) => {
                 worker.reporter.tell(|hooks| hooks.completed(&self.task));
                 true
@@ -214,10 +214,10 @@ impl ItemRun {
         }
     }
 
-    /// Completes it once. An entry with follow-ups is rare, and goes in a separate call.
-    async fn complete_once(&self, worker: &Shared, entry: Completion) -> Result<bool> {
+    /// Completes it, in one call with those that end meanwhile. An entry with follow-ups is rare, and goes in a separate call.
+    async fn complete_once(&self, entry: Completion) -> Result<bool> {
         if entry.follow_ups.is_empty() {
-            return worker.completer.complete(self.task.queue(), entry).await;
+            return self.task.queue().complete_one(entry).await;
         }
         Ok(self.task.complete_with(entry).await?.completed)
     }

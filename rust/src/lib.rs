@@ -3,13 +3,13 @@
 #![deny(missing_docs)]
 
 mod client;
-mod completer;
 mod completing;
 mod conn;
 mod deaths;
 mod durability;
 mod encoding;
 mod error;
+mod gatherer;
 mod generated;
 mod health;
 mod heartbeat;

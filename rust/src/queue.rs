@@ -8,8 +8,10 @@ use tokio::time::Instant;
 use crate::durability::Durability;
 use crate::encoding::{Added, Words};
 use crate::error::{Error, ListResult, PartialError, Result};
+use crate::gatherer::{Entry, Gatherer};
+use crate::generated::codecs::read_add_reply;
 use crate::generated::scripts::MAX_ENTRIES;
-use crate::item::NewItem;
+use crate::item::{Completion, NewItem};
 use crate::keys::QueueKeys;
 use crate::lease::first;
 use crate::leased_item::LeasedItem;
@@ -27,11 +29,55 @@ pub struct Queue {
     pool: Arc<Pool>,
     keys: Arc<QueueKeys>,
     durability: Option<Durability>,
+    /// Items that are added one by one.
+    adds: Arc<Gatherer<Adding>>,
+    /// Items whose handlers end one by one.
+    completions: Arc<Gatherer<Completion>>,
 }
 
 impl std::fmt::Debug for Queue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Queue({})", self.keys.registry_entry())
+    }
+}
+
+/// An item that is added, as the arguments of its entry.
+#[derive(Clone)]
+struct Adding(Words);
+
+impl Entry for Adding {
+    /// What became of it, and the error of the wait behind the call.
+    type Answer = (Added, Option<Error>);
+    /// So many callers never wait for each other.
+    const AT_ONCE: usize = 8;
+
+    fn size(&self) -> usize {
+        self.0.iter().map(Vec::len).sum()
+    }
+
+    async fn call(queue: &Queue, entries: Vec<Adding>) -> Result<Vec<Self::Answer>> {
+        let count = entries.len();
+        let call = requests::add(&queue.keys, entries.into_iter().map(|each| each.0).collect());
+        let (reply, shortfall) = queue.pool.call_durably(&call, queue.durability()).await?;
+        let answers = read_add_reply(reply)?;
+        if answers.len() != count {
+            return Err(Error::bad_reply("it has another number of answers"));
+        }
+        queue.pool.register(&queue.keys);
+        Ok(answers.into_iter().map(|each| (each, shortfall.clone())).collect())
+    }
+}
+
+impl Entry for Completion {
+    type Answer = bool;
+    const AT_ONCE: usize = 1;
+
+    fn size(&self) -> usize {
+        self.options.result.as_ref().map_or(0, Vec::len)
+    }
+
+    async fn call(queue: &Queue, entries: Vec<Completion>) -> Result<Vec<bool>> {
+        queue.complete_all(entries).await.map_err(Error::from)
     }
 }
 
@@ -58,7 +104,7 @@ impl Wait {
 
 impl Queue {
     pub(crate) fn new(pool: &Arc<Pool>, keys: QueueKeys) -> Queue {
-        Queue { pool: pool.clone(), keys: Arc::new(keys), durability: None }
+        Queue { pool: pool.clone(), keys: Arc::new(keys), durability: None, adds: Arc::default(), completions: Arc::default() }
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
@@ -75,7 +121,7 @@ impl Queue {
 
     /// The same queue with another wait behind calls, or none.
     pub(crate) fn with_durability(&self, durability: Option<Durability>) -> Queue {
-        Queue { durability, ..self.clone() }
+        Queue { pool: self.pool.clone(), keys: self.keys.clone(), durability, adds: Arc::default(), completions: Arc::default() }
     }
 
     /// The name of the queue.
@@ -96,9 +142,27 @@ impl Queue {
         }
     }
 
+    /// Adds an item without a wait for room, in one call with those that others add meanwhile.
+    async fn add_one(&self, item: &NewItem) -> ListResult<Added> {
+        match self.adds.run(self, Adding(requests::item_args(item)?)).await {
+            Ok((added, _)) if added.had_no_room() => Err(PartialError::new(vec![added], 0, Error::full())),
+            Ok((added, Some(error))) => Err(PartialError::new(vec![added], 0, error)),
+            Ok((added, None)) => Ok(vec![added]),
+            Err(cause) => Err(PartialError::new(Vec::new(), 1, cause)),
+        }
+    }
+
+    /// Completes an item whose handler has ended, without follow-ups, in one call with those that end meanwhile.
+    pub(crate) async fn complete_one(&self, entry: Completion) -> Result<bool> {
+        self.completions.run(self, entry).await
+    }
+
     /// Adds items, and returns what became of each. Waits for room if it is told to; without room for all the error is
     /// [`ErrorKind::Full`](crate::ErrorKind::Full). Dropping the future takes nothing back.
     pub async fn add_all(&self, items: &[NewItem], wait: Wait) -> ListResult<Added> {
+        if let ([item], Wait::No) = (items, wait) {
+            return self.add_one(item).await;
+        }
         let timeout_at = wait.timeout().map(|timeout| Instant::now() + timeout.min(Duration::from_secs(1 << 32)));
         let mut entries = items.iter().map(requests::item_args).collect::<Result<Vec<Words>>>()?;
         let mut before = Vec::new();

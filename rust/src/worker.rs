@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::client::Client;
-use crate::completer::Completer;
 use crate::error::{Error, Result};
 use crate::generated::codecs::ReleaseOptions;
 use crate::generated::scripts::MAX_ENTRIES;
@@ -55,7 +54,6 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) reporter: Reporter,
     pub(crate) health: ServerHealth,
-    pub(crate) completer: Arc<Completer>,
     /// Ends at the stop.
     pub(crate) stopping: CancellationToken,
     /// Ends at the stop, and whenever the worker is to be quiet; another one when it resumes.
@@ -79,7 +77,6 @@ impl Shared {
             leasing: Mutex::new(stopping.child_token()),
             resumed: Notify::new(),
             health: ServerHealth::new(reporter.clone()),
-            completer: Arc::default(),
             places: Arc::new(Semaphore::new(settings.concurrency)),
             grace: Mutex::new(settings.grace),
             client,

@@ -83,6 +83,16 @@ function jobs({ first, count, size }) {
   });
 }
 
+/** Callers at once, each with single calls. */
+const CROWD = 100;
+
+async function crowd(all, one) {
+  const caller = async (first) => {
+    for (let at = first; at < all.length; at += CROWD) await one(all[at]);
+  };
+  await Promise.all(Array.from({ length: CROWD }, (_, first) => caller(first)));
+}
+
 const answer = (reply) => process.stdout.write(`${JSON.stringify(reply)}\n`);
 
 export async function produce(one, bulk) {
@@ -94,6 +104,7 @@ export async function produce(one, bulk) {
     const began = now();
     const spent = process.cpuUsage();
     if (order.how === "bulk") await bulk(all);
+    else if (order.how === "crowd") await crowd(all, one);
     else if (order.how === "paced") {
       const [low, high] = order.gap_ms;
       for (const job of all) {

@@ -36,7 +36,7 @@ func runAsynq(o orders) error {
 			_, err = client.Enqueue(asynq.NewTask("handle", content, asynq.TaskID(j.id)))
 			return err
 		}
-		return produce(one, gathered(one))
+		return produce(one, crowd(one))
 	}
 	left, err := newTraces(o)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sideBySide is how many single calls of a library without a call for many run at a time.
-const sideBySide = 100
+// atOnce is how many callers a crowd has, each with single calls.
+const atOnce = 100
 
 type job struct{ id, data string }
 
@@ -41,7 +41,7 @@ func (o order) jobs() []job {
 	return made
 }
 
-// produce enqueues as told on standard input, one order a line: one by one, in bulk, or one by one with pauses.
+// produce enqueues as told on standard input, one order a line: one by one, by a crowd, in bulk, or one by one with pauses.
 func produce(one func(job) error, bulk func([]job) error) error {
 	of, err := newClock()
 	if err != nil {
@@ -61,6 +61,8 @@ func produce(one func(job) error, bulk func([]job) error) error {
 		switch told.How {
 		case "bulk":
 			err = bulk(jobs)
+		case "crowd":
+			err = crowd(one)(jobs)
 		case "paced":
 			found.Sent, err = paced(told, jobs, of, one)
 		default:
@@ -99,14 +101,14 @@ func paced(told order, jobs []job, of clock, one func(job) error) ([]uint64, err
 	return sent, nil
 }
 
-// gathered makes many single calls at once, for a library that has no call for many.
-func gathered(one func(job) error) func([]job) error {
+// crowd makes single calls by many callers at once. It stands in for bulk where a library has no call for many.
+func crowd(one func(job) error) func([]job) error {
 	return func(jobs []job) error {
 		var all sync.WaitGroup
-		failed := make([]error, sideBySide)
-		for at := range sideBySide {
+		failed := make([]error, atOnce)
+		for at := range atOnce {
 			all.Go(func() {
-				for i := at; i < len(jobs) && failed[at] == nil; i += sideBySide {
+				for i := at; i < len(jobs) && failed[at] == nil; i += atOnce {
 					failed[at] = one(jobs[i])
 				}
 			})

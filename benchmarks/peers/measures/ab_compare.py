@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from peers.bench import Bench
 
-ENQUEUE, BULK, DRAIN, LATENCY = "pairs-enqueue", "pairs-bulk", "pairs-drain", "pairs-latency"
+ENQUEUE, CROWD, BULK = "pairs-enqueue", "pairs-crowd", "pairs-bulk"
+DRAIN, LATENCY = "pairs-drain", "pairs-latency"
 DEPTH: Final = 3.0
 """Factor for the items that wait before each slice: roughly this many times as many as a side drains in it."""
 WARM_UP: Final = 2
@@ -66,6 +67,7 @@ class Pair(NamedTuple):
 
 PAIRS: Final[dict[str, tuple[Pair, ...]]] = {
     ENQUEUE: (Pair("leaseq", "redis-work-queue"), Pair("leaseq", "huey")),
+    CROWD: (),
     BULK: (Pair("leaseq", "redis-work-queue"),),
     DRAIN: (
         Pair("leaseq", "bullmq-node"),
@@ -93,6 +95,10 @@ BY_LANGUAGE: Final = {"node": NODE_PAIRS, "go": GO_PAIRS, "rust": RUST_PAIRS}
 def among(pairs: Sequence[Pair]) -> tuple[str, ...]:
     """The libraries that these pairs have."""
     return tuple(dict.fromkeys(name for pair in pairs for name in pair))
+
+
+IN_CROWDS: Final = among([pair for pairs in BY_LANGUAGE.values() for pair in pairs])
+"""The libraries whose adapters enqueue by a crowd."""
 
 
 @dataclass
@@ -262,7 +268,8 @@ def turns(slices: int, repetition: int) -> Iterator[tuple[int, int]]:
 
 def enqueue(how: str, bench: Bench, measure: str, pair: Pair, repetition: int) -> list[Record]:
     """Both enqueue the same number of items in each slice."""
-    items = bench.size.slice_singles if how == "one" else bench.size.slice_bulk
+    size = bench.size
+    items = {"one": size.slice_singles, "crowd": size.slice_crowd, "bulk": size.slice_bulk}[how]
     bench.empty()
     with contextlib.ExitStack() as stack:
         sides = [
@@ -372,6 +379,7 @@ def _latencies(turns: Sequence[Sequence[Waited]], fast: Sequence[float]) -> dict
 
 RUNS: Final[dict[str, Callable[[Bench, str, Pair, int], list[Record]]]] = {
     ENQUEUE: partial(enqueue, "one"),
+    CROWD: partial(enqueue, "crowd"),
     BULK: partial(enqueue, "bulk"),
     DRAIN: drain,
     LATENCY: latency,

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from peers.bench import Record, Step
+from peers.measures.ab_compare import IN_CROWDS
 from peers.processes import AdapterError
 
 if TYPE_CHECKING:
@@ -25,10 +26,10 @@ def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
 
 
 def check(bench: Bench, name: str) -> list[Record]:
-    """Enqueue one by one and, where there is a call for it, in bulk; let handlers name the items in the server."""
+    """Enqueue one by one and, where the adapter can, in bulk and by a crowd; let handlers name the items in the server."""
     library = bench.library(name)
     bench.empty()
-    ways = ["one", "bulk"] if library.bulk else ["one"]
+    ways = ["one", *["bulk"] * bool(library.bulk), *["crowd"] * (name in IN_CROWDS)]
     with bench.producer(library) as producer:
         if producer.has_bulk != bool(library.bulk):
             raise AdapterError(f"{name}: whether it has a call for many is said differently in libraries.py")

@@ -22,6 +22,7 @@ pub async fn run(orders: Orders) -> Result<()> {
     if orders.variant == "jobs" { run_jobs(&client, orders).await } else { run_items(&client, orders).await }
 }
 
+#[derive(Clone)]
 struct Items(Queue);
 
 impl Producer for Items {
@@ -56,7 +57,8 @@ async fn run_items(client: &Client, orders: Orders) -> Result<()> {
     Ok(())
 }
 
-struct Jobs(App);
+#[derive(Clone)]
+struct Jobs(Arc<App>);
 
 impl Producer for Jobs {
     async fn one(&mut self, job: Job) -> Result<()> {
@@ -74,7 +76,7 @@ impl Producer for Jobs {
 async fn run_jobs(client: &Client, orders: Orders) -> Result<()> {
     let app = App::new(client, "jobs", "default");
     if orders.produces() {
-        return produce(Jobs(app)).await;
+        return produce(Jobs(Arc::new(app))).await;
     }
     let at_a_time = orders.concurrency(100);
     let shared = Arc::new((Traces::new(&orders)?, orders.clone()));

@@ -1,4 +1,4 @@
-//! Enqueues as told on standard input, one order a line: one by one, in bulk, or one by one with pauses.
+//! Enqueues as told on standard input, one order a line: one by one, by a crowd, in bulk, or one by one with pauses.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -14,8 +14,11 @@ pub struct Job {
     pub data: String,
 }
 
+/// How many callers a crowd has, each with single calls.
+const AT_ONCE: usize = 100;
+
 /// A library, as a producer uses it.
-pub trait Producer {
+pub trait Producer: Clone + Send + 'static {
     fn one(&mut self, job: Job) -> impl Future<Output = Result<()>> + Send;
     fn bulk(&mut self, jobs: Vec<Job>) -> impl Future<Output = Result<()>> + Send;
 }
@@ -45,6 +48,27 @@ impl Order {
     }
 }
 
+async fn crowd(library: &impl Producer, jobs: Vec<Job>) -> Result<()> {
+    let mut shares: Vec<Vec<Job>> = (0..AT_ONCE).map(|_| Vec::new()).collect();
+    for (at, job) in jobs.into_iter().enumerate() {
+        shares[at % AT_ONCE].push(job);
+    }
+    let mut callers = tokio::task::JoinSet::new();
+    for share in shares {
+        let mut library = library.clone();
+        callers.spawn(async move {
+            for job in share {
+                library.one(job).await?;
+            }
+            Ok::<(), anyhow::Error>(())
+        });
+    }
+    while let Some(ended) = callers.join_next().await {
+        ended??;
+    }
+    Ok(())
+}
+
 pub async fn produce(mut library: impl Producer) -> Result<()> {
     println!("{}", serde_json::json!({"ready": true, "bulk": true}));
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
@@ -54,6 +78,7 @@ pub async fn produce(mut library: impl Producer) -> Result<()> {
         let (began, spent) = (Instant::now(), cpu_seconds());
         match order.how.as_str() {
             "bulk" => library.bulk(jobs).await?,
+            "crowd" => crowd(&library, jobs).await?,
             "paced" => {
                 let (low, high) = order.gap_ms;
                 for job in jobs {
