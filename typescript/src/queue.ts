@@ -23,8 +23,9 @@ import type {
 import * as commands from "./commands.js";
 import { publishDeaths } from "./deaths.js";
 import { type Confirmed, type DurableOptions, type DurableWait, delivered, toWait } from "./durability.js";
-import { type Bytes, encodeId } from "./encoding.js";
+import { type Argument, type Bytes, encodeId } from "./encoding.js";
 import { AbortError, BadArgumentError, LeaseqError, PartialError, QueueFullError } from "./errors.js";
+import { Gatherer } from "./gatherer.js";
 import { ItemStream } from "./item-stream.js";
 import type { QueueKeys } from "./keys.js";
 import { LeasedItem as LeasedItemOf } from "./leased-item.js";
@@ -35,6 +36,7 @@ import {
   type Extension,
   type HandOff,
   isSimple,
+  itemArgs,
   type LeaseRef,
   type NewItem,
   type ReleaseRequest,
@@ -64,6 +66,13 @@ export type LeasedItem = LeasedItemOf<Queue>;
  */
 export class Queue {
   readonly #pool: ConnectionPool;
+  /** Items that are added one by one, as the arguments of their entries. So many callers never wait for each other. */
+  readonly #adds = new Gatherer<Argument[], number>({
+    atOnce: 8,
+    defer: (start) => start(),
+    length: (entry) => entry.reduce((total, { length }) => total + length, 0),
+    call: (entries) => this.#addEntries(entries),
+  });
 
   constructor(
     /** The client that it belongs to, for comparison: items are handed off between queues of one client. */
@@ -99,9 +108,12 @@ export class Queue {
   ): Promise<number | number[]> {
     return oneOrAll(items, async (all) => {
       const wait = toWait(options.durable);
-      const timeoutAt = now() + checkTimeout(options.timeout ?? 0);
+      const timeout = checkTimeout(options.timeout ?? 0);
+      const timeoutAt = now() + timeout;
       const signals = checkSignal(options);
       const carrying = this.tracing ? all.map((item) => withSpan(item, this.tracing)) : all;
+      const [only] = carrying;
+      if (only && carrying.length === 1 && !wait && timeout === 0) return [await this.#addOne(only, signals)];
       const calls = toChunks(carrying).map((chunk) => {
         const answers: number[] = [];
         const confirmed: Confirmed<number[]>[] = [];
@@ -129,6 +141,21 @@ export class Queue {
       }
       return before;
     });
+  }
+
+  /** Adds an item without a wait, in one call with those that others add meanwhile. */
+  async #addOne(item: NewItem, signals: AbortSignals): Promise<number> {
+    const entry = itemArgs(item);
+    throwIfAborted(signals);
+    const created = await this.#adds.run(entry);
+    if (created === -1) throw new QueueFullError([created]);
+    return created;
+  }
+
+  async #addEntries(entries: readonly Argument[][]): Promise<number[]> {
+    const answers = await this.#pool.shared.run(commands.addEntries(this.keys, entries));
+    this.#pool.register(this.keys);
+    return answers;
   }
 
   /** Adds one chunk. */
