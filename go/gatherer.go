@@ -2,6 +2,7 @@ package leaseq
 
 import (
 	"context"
+	"runtime"
 	"sync"
 )
 
@@ -84,6 +85,7 @@ func (g *gatherer[E, A]) proceed() {
 	}
 	go func() {
 		g.send(group)
+		runtime.Gosched() // callers that go on at once with the next entry go along
 		g.proceed()
 	}()
 }

@@ -28,7 +28,7 @@ func newQueue(client *Client, keys queueKeys, d *Durability) *Queue {
 }
 
 // addsAtOnce is how many calls that add single items are under way at a time. So many callers never wait for each other.
-const addsAtOnce = 8
+const addsAtOnce = 4
 
 // addAnswer is what became of an item, and the NotDurableError of the wait behind it.
 type addAnswer struct {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::task::yield_now;
 
 use crate::error::{Error, Result};
 use crate::generated::scripts::MAX_ENTRIES;
@@ -110,7 +111,10 @@ impl<E: Entry> Drop for Place<E> {
         let place = Place { gatherer: self.gatherer.clone(), queue: self.queue.clone() };
         // without a runtime the place and the group are dropped, and with them those that wait
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move { send(&place.queue, group).await });
+            runtime.spawn(async move {
+                send(&place.queue, group).await;
+                yield_now().await; // callers that go on at once with the next entry go along
+            });
         }
     }
 }

@@ -49,7 +49,7 @@ impl Entry for Adding {
     /// What became of it, and the error of the wait behind the call.
     type Answer = (Added, Option<Error>);
     /// So many callers never wait for each other.
-    const AT_ONCE: usize = 8;
+    const AT_ONCE: usize = 4;
 
     fn size(&self) -> usize {
         self.0.iter().map(Vec::len).sum()

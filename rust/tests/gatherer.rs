@@ -9,7 +9,7 @@ use leaseq::{AddOptions, Added, ConfigureOptions, Durability, Error, ErrorKind, 
 use tokio::task::JoinHandle;
 
 /// How many calls are under way at a time.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 4;
 
 /// Callers on a server that stands still: as many as calls can be under way, and then others, which wait for the next.
 struct Crowd {

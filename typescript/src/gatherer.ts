@@ -1,4 +1,5 @@
 // Calls of one kind on one queue, for all their callers. queue.ts adds by it, completer.ts completes.
+import { setImmediate } from "node:timers";
 import { MAX_ENTRIES } from "./scripts.generated.js";
 import { isServerAway } from "./server-health.js";
 
@@ -54,10 +55,13 @@ export class Gatherer<Entry, Answer> {
   #proceed(): void {
     while (this.#waiting.length > 0 && this.#calls < this.#gathering.atOnce) {
       this.#calls++;
-      this.#send(this.#next()).then(() => {
+      const group = this.#next();
+      const end = () => {
         this.#calls--;
         this.#proceed();
-      });
+      };
+      // callers that go on at once with the next entry go along
+      this.#send(group).then(() => (group.length > 1 ? setImmediate(end) : end()));
     }
   }
 

@@ -68,7 +68,7 @@ export class Queue {
   readonly #pool: ConnectionPool;
   /** Items that are added one by one, as the arguments of their entries. So many callers never wait for each other. */
   readonly #adds = new Gatherer<Argument[], number>({
-    atOnce: 8,
+    atOnce: 4,
     defer: (start) => start(),
     length: (entry) => entry.reduce((total, { length }) => total + length, 0),
     call: (entries) => this.#addEntries(entries),

@@ -14,7 +14,7 @@ import {
 import { FaultProxy, Server } from "./server.js";
 
 /** How many calls are under way at a time. */
-const AT_ONCE = 8;
+const AT_ONCE = 4;
 let server: Server;
 let raw: Redis;
 let proxy: FaultProxy;
