@@ -7,7 +7,8 @@
 Times vary with the machine and with what else it does; instructions do not. The server writes its counts each time it runs
 ECHO, which no script does, so starting it, loading scripts and a queue's first calls do not count. Its hash seed is fixed,
 and it does nothing on a timer that a call pays for. leaseq stands next to the floor (`floor.py`): the fewest commands that
-could do the same. A life is one `add`, `lease` and `complete`; a fused life is one `add` and `complete_and_lease`.
+could do the same. A life is one `add`, `lease` and `complete`; a fused life is one `add` and `complete_and_lease`. A job is an
+`add` with the options that jobs have, beside asynq's enqueue.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ import rich.table
 import floor
 from bench_server import ServerNotFoundError, find
 from leaseq import __version__, _scripts, commands
+from leaseq.item import Item
+from leaseq.keys import QueueKeys
 from lifecycle import DATA, KEYS, Leaseq, ids_of, leased_items
 
 if TYPE_CHECKING:
@@ -71,6 +74,9 @@ PLAIN_CPU: Final = "glibc.cpu.hwcaps=-AVX2,-AVX,-AVX512F,-AVX512VL,-AVX512BW,-ER
 
 STEPS: Final = ("add", "lease", "complete", "complete_and_lease")
 LIVES: Final = {"life": STEPS[:3], "fused life": (STEPS[0], STEPS[3])}
+JOB: Final = "job"
+JOB_OPTIONS: Final = commands.add_options(max_attempts=4, expires_in=86_400, dead_on_expiry=True)
+JOB_KEYS: Final = QueueKeys("jobs")
 SUBJECTS: Final = ("floor", "leaseq")
 BATCHES: Final = (1, 100)
 
@@ -171,6 +177,26 @@ class Fused:
         return leased_items(command.parse(self._server.call(*command.evalsha())))
 
 
+def add_jobs(server: ServerUnderValgrind, who: str) -> Callable[[list[str]], None]:
+    """Return the function that adds jobs with these ids."""
+    if who == "floor":
+        script = server.load(floor.ADD_JOB)
+
+        def enqueue(ids: list[str]) -> None:
+            keys = (f"asynq:{{default}}:t:{ids[0]}", "asynq:{default}:pending")
+            if server.call("EVALSHA", script, "2", *keys, DATA, ids[0], str(time.time_ns())) != 1:
+                raise AssertionError(ids)
+
+        return enqueue
+
+    def add(ids: list[str]) -> None:
+        command = commands.add(JOB_KEYS, [Item(DATA, item) for item in ids], JOB_OPTIONS)
+        if not all(command.parse(server.call(*command.evalsha()))):
+            raise AssertionError(ids)
+
+    return add
+
+
 def per_call(who: str, batch: int) -> dict[str, int]:
     """Instructions of one call of each step; the floor has no fused call for many."""
     with tempfile.TemporaryDirectory(prefix="leaseq-bench-") as folder:
@@ -198,6 +224,7 @@ def per_call(who: str, batch: int) -> dict[str, int]:
                     subject.add(each, DATA)
                 held = [subject.lease(LEASE_MS)]
                 counted(STEPS[3], lambda _: held.append(fused(held.pop())), range(WARM + CALLS))
+                counted(JOB, add_jobs(server, who), batches[: WARM + CALLS])
         finally:
             server.end()
         return found
@@ -221,7 +248,7 @@ def table(counts: dict[str, int]) -> rich.table.Table:
     """A row for each step: the floor, leaseq, and how many times the floor leaseq takes."""
     drawn = rich.table.Table("call", "items", "floor", "leaseq", "ratio")
     for batch in BATCHES:
-        for step in (*STEPS, *LIVES):
+        for step in (*STEPS, JOB, *LIVES):
             least, ours = (counts.get(f"{who} {step} {batch}") for who in SUBJECTS)
             if ours is not None:
                 beside = (

@@ -105,7 +105,7 @@ func (g *gatherer[E, A]) next() []*gathered[E, A] {
 	return group
 }
 
-// send makes a call for a group. If it is refused, each entry goes alone, so that the error reaches the one that caused it. If the server is away,
+// send makes a call for a group. If it is refused, each half goes alone, until the error reaches the entry that caused it. If the server is away,
 // all get the error.
 func (g *gatherer[E, A]) send(group []*gathered[E, A]) {
 	entries := make([]E, len(group))
@@ -114,9 +114,9 @@ func (g *gatherer[E, A]) send(group []*gathered[E, A]) {
 	}
 	answers, err := g.call(entries)
 	if err != nil && len(group) > 1 && !isServerAway(err) {
-		for i := range group {
-			g.send(group[i : i+1])
-		}
+		half := len(group) / 2
+		g.send(group[:half])
+		g.send(group[half:])
 		return
 	}
 	for i, one := range group {

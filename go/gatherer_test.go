@@ -125,15 +125,24 @@ func TestARefusedItemOfASharedCall(t *testing.T) {
 	queue := queueOf(t, server.client(t))
 	add(t, queue, "known to the server")
 	c := crowdOf(t, server, queue)
-	right, wrong, other := len(c.ended), len(c.ended)+1, len(c.ended)+2
-	c.add(t, t.Context(), "right", nil)
-	c.add(t, t.Context(), "", nil)
-	c.add(t, t.Context(), "other", nil)
+	wrong := len(c.ended) + 5
+	for at := range 64 {
+		id := strconv.Itoa(at)
+		if len(c.ended) == wrong {
+			id = ""
+		}
+		c.add(t, t.Context(), id, nil)
+	}
 	c.resume()
-	c.isAdded(t, right)
-	c.isAdded(t, other)
-	if _, err := c.end(t, wrong); !errors.Is(err, leaseq.ErrBadID) || !leaseq.IsDefinite(err) {
-		t.Fatal(err)
+	for at := range c.ended {
+		if at != wrong {
+			c.isAdded(t, at)
+		} else if _, err := c.end(t, at); !errors.Is(err, leaseq.ErrBadID) || !leaseq.IsDefinite(err) {
+			t.Fatal(err)
+		}
+	}
+	if calls := c.calls(t); calls != leaseq.AddsAtOnce+1+2*6 { // 64 are halved six times
+		t.Error(calls, "calls")
 	}
 }
 

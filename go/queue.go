@@ -27,7 +27,7 @@ func newQueue(client *Client, keys queueKeys, d *Durability) *Queue {
 	return q
 }
 
-// addsAtOnce is how many calls that add single items are under way at a time. So many callers never wait for each other.
+// addsAtOnce is how many calls that add single items are under way at a time. That many callers never wait for each other.
 const addsAtOnce = 4
 
 // addAnswer is what became of an item, and the NotDurableError of the wait behind it.

@@ -287,7 +287,9 @@ def _of_language(records: Sequence[Record], pair: Pair) -> list[Target]:
             at_least=True,
         ),
         target("server CPU of an enqueue", sliced(ab_compare.ENQUEUE, "server_us"), at_least=False),
-        target("server CPU of an enqueue by 100 callers", sliced(ab_compare.CROWD, "server_us"), at_least=False),
+        target(
+            "server CPU of an enqueue by 100 callers", sliced(ab_compare.CROWD, "server_us"), at_least=False
+        ),
         target("server CPU of a drain", sliced(ab_compare.DRAIN, "server_us"), at_least=False),
         target("client CPU of a drain", sliced(ab_compare.DRAIN, "client_us"), at_least=False),
         target("add to handler, p50", repeated("latency", "p50_ms"), at_least=False),

@@ -133,18 +133,20 @@ impl<E: Entry> State<E> {
     }
 }
 
-/// Makes a call for a group. If it is refused, each entry goes alone, so that the error reaches the one that caused it. If the server is away, all
-/// get the error.
+/// Makes a call for a group. If it is refused, each half goes alone, until the error reaches the entry that caused it. If the server is away, all get
+/// the error.
 async fn send<E: Entry>(queue: &Queue, group: Vec<Waiting<E>>) {
-    let is_one = group.len() == 1;
-    let answers = E::call(queue, group.iter().map(|each| each.entry.clone()).collect()).await;
-    match answers {
-        Ok(answers) => group.into_iter().zip(answers).for_each(|(each, answer)| drop(each.answer.send(Ok(answer)))),
-        Err(error) if is_one || is_server_away(&error) => group.into_iter().for_each(|each| drop(each.answer.send(Err(error.clone())))),
-        Err(_) => {
-            for each in group {
-                let answer = E::call(queue, vec![each.entry]).await.and_then(first);
-                drop(each.answer.send(answer)); // a caller whose future was dropped does not wait
+    let mut groups = vec![group];
+    while let Some(mut group) = groups.pop() {
+        match E::call(queue, group.iter().map(|each| each.entry.clone()).collect()).await {
+            // a caller whose future was dropped does not wait
+            Ok(answers) => group.into_iter().zip(answers).for_each(|(each, answer)| drop(each.answer.send(Ok(answer)))),
+            Err(error) if group.len() == 1 || is_server_away(&error) => {
+                group.into_iter().for_each(|each| drop(each.answer.send(Err(error.clone()))));
+            }
+            Err(_) => {
+                groups.push(group.split_off(group.len() / 2));
+                groups.push(group);
             }
         }
     }

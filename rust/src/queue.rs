@@ -48,7 +48,7 @@ struct Adding(Words);
 impl Entry for Adding {
     /// What became of it, and the error of the wait behind the call.
     type Answer = (Added, Option<Error>);
-    /// So many callers never wait for each other.
+    /// That many callers never wait for each other.
     const AT_ONCE: usize = 4;
 
     fn size(&self) -> usize {

@@ -104,14 +104,14 @@ async fn long_data_is_shared_by_few() {
 async fn a_refused_item_of_a_shared_call() {
     let (server, queue) = known().await;
     let mut crowd = Crowd::on(server, queue).await;
-    for id in ["right", "", "other"] {
-        crowd.add(NewItem::new(id, "")).await;
+    for at in 0..64 {
+        crowd.add(NewItem::new(if at == 5 { String::new() } else { at.to_string() }, "")).await;
     }
-    let (ends, _) = crowd.ends().await;
-    assert_added(&ends[0]);
-    assert_added(&ends[2]);
-    let error = ends[1].as_ref().expect_err("an id is not empty");
+    let (mut ends, calls) = crowd.ends().await;
+    let error = ends.remove(5).expect_err("an id is not empty");
     assert_eq!((error.code(), error.is_definite()), ("LEASEQ_BAD_ID", true));
+    ends.iter().for_each(assert_added);
+    assert_eq!(calls, AT_ONCE as u32 + 1 + 2 * 6, "64 are halved six times");
 }
 
 #[tokio::test]

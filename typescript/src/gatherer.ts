@@ -78,8 +78,8 @@ export class Gatherer<Entry, Answer> {
   }
 
   /**
-   * Makes a call for a group. If it is refused, each entry goes alone, so that the error reaches only the one that caused it. If the server
-   * is away, all get the error.
+   * Makes a call for a group. If it is refused, each half goes alone, until the error reaches the entry that caused it. If the server is
+   * away, all get the error.
    */
   async #send(group: readonly Waiting<Entry, Answer>[]): Promise<void> {
     try {
@@ -87,7 +87,10 @@ export class Gatherer<Entry, Answer> {
       for (const [index, { resolve }] of group.entries()) resolve(answers[index] as Answer);
     } catch (error) {
       if (group.length === 1 || isServerAway(error)) for (const { reject } of group) reject(error);
-      else await Promise.all(group.map((one) => this.#send([one])));
+      else {
+        const half = group.length >> 1;
+        await Promise.all([this.#send(group.slice(0, half)), this.#send(group.slice(half))]);
+      }
     }
   }
 }

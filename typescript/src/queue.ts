@@ -66,7 +66,7 @@ export type LeasedItem = LeasedItemOf<Queue>;
  */
 export class Queue {
   readonly #pool: ConnectionPool;
-  /** Items that are added one by one, as the arguments of their entries. So many callers never wait for each other. */
+  /** Items that are added one by one, as the arguments of their entries. Four callers never wait for each other. */
   readonly #adds = new Gatherer<Argument[], number>({
     atOnce: 4,
     defer: (start) => start(),

@@ -82,16 +82,14 @@ describe("callers that add at once", { concurrency: false }, () => {
     assert.equal(calls, AT_ONCE + 2, "4 MiB are one call");
   });
 
-  test("get the error of their own item", async () => {
+  test("get the error of the item that each passed", async () => {
     await queue.configure({ maxData: 3 });
-    const { ends } = await crowd([
-      { id: "right", data: "abc" },
-      { id: "wrong", data: "long" },
-      { id: "other", data: "" },
-    ]);
-    assertAdded(ends[0]);
-    assertAdded(ends[2]);
-    assert.ok(reasonOf(ends[1]) instanceof TooLargeError);
+    const { ends, calls } = await crowd(
+      numbered(64, "abc").map((item) => (item.id === "5" ? { ...item, data: "long" } : item)),
+    );
+    assert.ok(reasonOf(ends.splice(5, 1)[0]) instanceof TooLargeError);
+    ends.forEach(assertAdded);
+    assert.equal(calls, AT_ONCE + 1 + 2 * 6, "64 are halved six times");
   });
 
   test("add an id once", async () => {
