@@ -41,7 +41,7 @@ ADD_JOB = (
     "redis.call('HSET',KEYS[1],'msg',ARGV[1],'state','pending','pending_since',ARGV[3]) "
     "redis.call('LPUSH',KEYS[2],ARGV[2]) return 1"
 )
-"""What asynq 0.26 runs to enqueue a task, in fewer words."""
+"""The enqueue of asynq 0.26, in fewer words."""
 
 ADD_MANY = """
 local call, n = redis.call, #ARGV / 2
