@@ -27,6 +27,7 @@ class Lifecycle:
     Attributes:
         closed: true if it is over.
         calls: who makes each call in flight. Appending needs no lock: first a call counts, then it looks whether this is over.
+        background: work that outlives the call that started it; closing waits for it.
     """
 
     def __init__(self, name: str) -> None:
@@ -41,12 +42,7 @@ class Lifecycle:
         self.calls: list[Any] = []
         self._waiting: set[Connection] = set()
         self._guard = concurrency.Guard()
-        self._background = concurrency.Background()
-
-    @property
-    def background(self) -> concurrency.Background:
-        """Work that outlives the call that started it; closing waits for it."""
-        return self._background
+        self.background = concurrency.Background()
 
     def __enter__(self) -> None:
         """One call, which closing waits for. Raises QueueClosedError."""
@@ -133,11 +129,6 @@ class LifecycleGroup(Lifecycle):
         for life in lives:
             life.add_group(self)
         self.closed = any(life.closed for life in lives)
-
-    @property
-    def background(self) -> concurrency.Background:
-        """Of the first, whose client is used."""
-        return self._lives[0].background
 
     def raise_if_closed(
         self, when: str = "was closed during the call", cause: Exception | None = None

@@ -8,6 +8,7 @@ import math
 import os
 import signal
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -131,6 +132,25 @@ def test_a_worker_loop(flavour: ClientFlavour, url: str, groups: tuple[str, ...]
         for info in queue.inspect_items([listed.id for listed in queue.list_items("delayed").items])
     ]
     assert errors == ["ZeroDivisionError: division by zero"] * 3
+
+
+def test_a_closed_queue_leaves_the_heartbeats_of_the_others(
+    flavour: ClientFlavour, url: str, groups: tuple[str, ...]
+) -> None:
+    """LQ-CLIENT-13: the first queue extends its item although those that it was waited on with are closed, which takes no time."""
+    first, *others = three(flavour, url, groups)
+    first.add_item(Item(b"x"))
+    queues = flavour.queues([first, *others])
+    item = queues.lease(3)
+    with item:
+        began = time.monotonic()
+        for queue in others:
+            queue.close()
+        assert time.monotonic() - began < flows.REPLY_GRACE
+        deadline = item.deadline
+        servers.wait_until(lambda: item.deadline > deadline or item.lost)
+        assert not item.lost
+    assert first.stats().completed == 1
 
 
 def add_at_once(client: redis.Redis, *queues: Any) -> None:
