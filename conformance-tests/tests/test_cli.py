@@ -68,6 +68,7 @@ def adapter(body: str) -> Sequence[str]:
     return ("--", sys.executable, "-c", textwrap.dedent(text))
 
 
+@pytest.mark.slow
 def test_a_case_that_passes_is_in_every_report(tmp_path: Path) -> None:
     paths = {name: tmp_path / name for name in ("results", "junit", "html", "badge")}
     options = [part for name, path in paths.items() for part in (f"--{name}", path)]
@@ -127,6 +128,7 @@ def test_what_is_wrong_with_an_adapter_is_reported(body: str, code: int, expecte
     assert (done.returncode, expected in done.stdout) == (code, True), done.stdout
 
 
+@pytest.mark.slow
 def test_smoke(redis_client: redis.Redis, url: str) -> None:
     done = command("smoke", "--redis", url, *ADAPTER)
     assert (done.returncode, "added, leased and completed" in done.stdout) == (0, True)
@@ -144,6 +146,7 @@ def test_a_database_that_holds_keys_is_not_touched(redis_client: redis.Redis, ur
     assert redis_client.get("mine") == b"1"
 
 
+@pytest.mark.slow
 def test_a_claimed_case_that_cannot_be_run_here_is_no_success(url: str) -> None:
     done = command("run", "--redis", url, "--case", "scenarios/server-restart", *ADAPTER)
     assert (done.returncode, "not the suite's to restart" in done.stdout) == (3, True)
@@ -176,6 +179,7 @@ def test_the_scripts_of_another_manifest_are_used(tmp_path: Path) -> None:
     assert process("vectors", "--case", "vectors/settle", "--manifest", path).returncode == 1
 
 
+@pytest.mark.slow
 def test_cases_are_listed_explained_and_exported(tmp_path: Path) -> None:
     listed = json.loads(command("list", "--json", "scenarios/*").stdout)
     explained = command("explain", FIRST).stdout

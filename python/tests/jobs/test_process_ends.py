@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import redis
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def app(url: str) -> Iterator[App]:
@@ -55,7 +57,6 @@ def test_a_death_is_settled_once_there_is_room_for_a_process(
     assert [each.split(":")[1] for each in values_of(redis_client, "holding")] == ["1", "2"]
 
 
-@pytest.mark.slow
 def test_a_worker_that_stops_does_not_wait_for_room(app: App, url: str, redis_client: redis.Redis) -> None:
     app.enqueue("hold", "go")
     with Program(url) as program:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import redis
     from support import servers
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3600.0
 STILL_SECS = 5.0
 """Seconds without a sign of life after which a process of these tests is replaced."""
@@ -57,7 +59,6 @@ def stop(program: Program) -> str:
 
 
 @pytest.mark.promise("G16")
-@pytest.mark.slow
 def test_a_job_that_kills_its_process_dies_and_its_neighbours_succeed(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
@@ -76,7 +77,6 @@ def test_a_job_that_kills_its_process_dies_and_its_neighbours_succeed(
     assert "8 jobs were running in a process that was ended by SIGKILL; each runs alone now" in err
 
 
-@pytest.mark.slow
 def test_jobs_of_one_queue_each_kill_their_process_and_all_die(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
@@ -90,7 +90,6 @@ def test_jobs_of_one_queue_each_kill_their_process_and_all_die(
         stop(program)
 
 
-@pytest.mark.slow
 def test_an_exit_code_of_0_is_a_death_too(app: App, url: str, redis_client: redis.Redis) -> None:
     neighbour = app.function("nap").with_options(retries=0).enqueue(0.5)
     with Program(url, processes=1, burst=True) as program:
@@ -103,7 +102,6 @@ def test_an_exit_code_of_0_is_a_death_too(app: App, url: str, redis_client: redi
     assert code == 0, err
 
 
-@pytest.mark.slow
 def test_processes_that_exit_with_0_before_they_work_are_given_up(
     url: str, redis_client: redis.Redis
 ) -> None:
@@ -127,7 +125,6 @@ def test_a_job_in_a_separate_process_is_no_suspect(app: App, url: str, redis_cli
     assert "each runs alone" not in err
 
 
-@pytest.mark.slow
 def test_a_stop_during_a_trial_gives_back_what_was_not_tried(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
@@ -144,7 +141,6 @@ def test_a_stop_during_a_trial_gives_back_what_was_not_tried(
 # -- what stands still is replaced
 
 
-@pytest.mark.slow
 def test_a_process_that_stands_still_is_replaced_and_only_its_cause_charged(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
@@ -160,7 +156,6 @@ def test_a_process_that_stands_still_is_replaced_and_only_its_cause_charged(
         stop(program)
 
 
-@pytest.mark.slow
 def test_a_process_that_is_stopped_is_replaced(app: App, url: str, redis_client: redis.Redis) -> None:
     nap = app.enqueue("thread-nap", 0.01)
     with Program(url, processes=1, lease_secs=2 * STILL_SECS) as program:
@@ -172,7 +167,6 @@ def test_a_process_that_is_stopped_is_replaced(app: App, url: str, redis_client:
         stop(program)
 
 
-@pytest.mark.slow
 def test_a_supervisor_that_stood_still_itself_kills_nothing(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
@@ -192,7 +186,6 @@ def test_a_supervisor_that_stood_still_itself_kills_nothing(
 # -- what outlives its grace is killed
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("job", ["thread-nap", "block"])
 def test_grace_is_enforced_on_what_cannot_be_cut_short(
     app: App, url: str, redis_client: redis.Redis, job: str
@@ -207,7 +200,6 @@ def test_grace_is_enforced_on_what_cannot_be_cut_short(
     assert nap.info().attempt == 0
 
 
-@pytest.mark.slow
 def test_the_third_signal_kills(app: App, url: str, redis_client: redis.Redis) -> None:
     nap = app.enqueue("block", 60)
     with Program(url, processes=1, grace_secs=HOUR) as program:
@@ -222,7 +214,6 @@ def test_the_third_signal_kills(app: App, url: str, redis_client: redis.Redis) -
 # -- recycling
 
 
-@pytest.mark.slow
 def test_a_process_that_is_recycled_lets_its_jobs_end(app: App, url: str, redis_client: redis.Redis) -> None:
     with Program(url, processes=1, max_jobs=3, grace_secs=0.1) as program:
         long = app.enqueue("hold", "go")
@@ -238,7 +229,6 @@ def test_a_process_that_is_recycled_lets_its_jobs_end(app: App, url: str, redis_
     assert [each.split(":")[1] for each in values_of(redis_client, "holding")] == ["1"]
 
 
-@pytest.mark.slow
 def test_no_more_than_twice_as_many_processes_while_recycled_ones_drain(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
@@ -255,7 +245,6 @@ def test_no_more_than_twice_as_many_processes_while_recycled_ones_drain(
 # -- nothing is left
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("end", ["stop", "cancel", "return"])
 def test_what_a_forked_job_started_ends_with_it(
     app: App, url: str, redis_client: redis.Redis, end: str
@@ -276,7 +265,6 @@ def test_what_a_forked_job_started_ends_with_it(
             stop(program)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_what_a_job_started_ends_with_its_process(
     app: App, url: str, redis_client: redis.Redis, number: int
@@ -293,7 +281,6 @@ def test_what_a_job_started_ends_with_its_process(
         program.end()
 
 
-@pytest.mark.slow
 def test_what_a_forked_job_started_ends_with_the_process_that_forks(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
@@ -310,7 +297,6 @@ def test_what_a_forked_job_started_ends_with_the_process_that_forks(
 
 @pytest.mark.parametrize("job", ["pool", "fpool"])
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-@pytest.mark.slow
 def test_a_job_may_have_processes_of_its_own(app: App, url: str, job: str, method: str) -> None:
     with Program(url, processes=1) as program:
         assert app.enqueue(job, method).result(TIMEOUT_SECS) == [1, 2]
@@ -359,7 +345,6 @@ def test_the_process_of_a_job_calls_its_exit_functions_and_hooks(
 # -- deaths in a row
 
 
-@pytest.mark.slow
 def test_deaths_in_a_row_are_further_and_further_apart(app: App, url: str, redis_client: redis.Redis) -> None:
     """LQ-WORK-13."""
     with Program(url, processes=1) as program:
@@ -373,7 +358,6 @@ def test_deaths_in_a_row_are_further_and_further_apart(app: App, url: str, redis
     assert pauses[3] > 4 * 0.05  # the pause after the fourth death, less what chance takes
 
 
-@pytest.mark.slow
 def test_a_death_is_settled_when_the_server_is_back(own_server: servers.StartServer) -> None:
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     with App(server.url) as app, Program(server.url, processes=1) as program, server.client() as client:
@@ -390,7 +374,6 @@ def test_a_death_is_settled_when_the_server_is_back(own_server: servers.StartSer
         stop(program)
 
 
-@pytest.mark.slow
 def test_a_process_without_a_supervisor_ends_after_its_grace(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:

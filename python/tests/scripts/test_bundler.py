@@ -16,6 +16,8 @@ import redis
 from bundler.__main__ import main
 from leaseq import _scripts
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 CLIENTS = (
     "python/leaseq/_scripts.py",
