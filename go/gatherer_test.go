@@ -12,8 +12,8 @@ import (
 	leaseq "leaseq.dev/go"
 )
 
-// crowd are callers that add at once on a server that stands still, each what it is told: as many as calls can be under way, and then others,
-// which wait for the next.
+// crowd is a number of callers that add at once on a server that stands still. The first fill the calls that can be under way, and the others wait
+// for the next.
 type crowd struct {
 	server *spawned
 	queue  *leaseq.Queue
