@@ -229,7 +229,7 @@ async def test_what_comes_to_a_cancelled_run_goes_back(
 
             worker = leaseq.worker.aio.Worker(queue, handle, lease_secs=HOUR, announce=False)
             run = asyncio.create_task(worker.run())
-            await asyncio.to_thread(blocked, redis_client, 1)
+            await asyncio.to_thread(blocked_with_a_command_behind, redis_client, proxy)
             proxy.hold_replies_after = 0
             await other.add_item(Item(b"", id="a"))
             assert (await other.inspect("a")).state == "leased"
