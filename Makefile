@@ -155,7 +155,7 @@ pytest-between: .venvs/between/.installed servers-newest ## the client with each
 	done
 
 OF_CLIENT := python/tests/client python/tests/net python/tests/worker python/tests/jobs
-OF_PROCESSES := python/tests/jobs/test_worker_processes.py python/tests/jobs/test_process_ends.py
+OF_PROCESSES := $(patsubst %,python/tests/jobs/test_%.py,worker_processes process_ends cli_worker supervisor)
 
 .pythons/%/.installed: pyproject.toml conformance-tests/pyproject.toml tools/fetch_python.sh $(STAMP)
 	tools/fetch_python.sh $* .pythons $(BIN)/python

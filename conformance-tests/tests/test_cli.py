@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     import redis
 
+pytestmark = pytest.mark.slow
+
 ADAPTER = ("--", sys.executable, "-m", "conformance_adapter.sync_client")
 WRONG_CLIENT = ("--", sys.executable, "-m", "selftest.buggy_adapter", "data-decoded-as-text")
 FIRST = "scenarios/add-lease-complete"
@@ -68,7 +70,6 @@ def adapter(body: str) -> Sequence[str]:
     return ("--", sys.executable, "-c", textwrap.dedent(text))
 
 
-@pytest.mark.slow
 def test_a_case_that_passes_is_in_every_report(tmp_path: Path) -> None:
     paths = {name: tmp_path / name for name in ("results", "junit", "html", "badge")}
     options = [part for name, path in paths.items() for part in (f"--{name}", path)]
@@ -86,7 +87,6 @@ def test_a_case_that_passes_is_in_every_report(tmp_path: Path) -> None:
     assert next(level for level in again["levels"] if level["name"] == "core")["passed"] == 1
 
 
-@pytest.mark.slow
 def test_a_wrong_client_ends_with_1_unless_its_failure_is_known(tmp_path: Path) -> None:
     known = tmp_path / "known"
     known.write_text(f"# for now\n{FIRST}\n")
@@ -128,7 +128,6 @@ def test_what_is_wrong_with_an_adapter_is_reported(body: str, code: int, expecte
     assert (done.returncode, expected in done.stdout) == (code, True), done.stdout
 
 
-@pytest.mark.slow
 def test_smoke(redis_client: redis.Redis, url: str) -> None:
     done = command("smoke", "--redis", url, *ADAPTER)
     assert (done.returncode, "added, leased and completed" in done.stdout) == (0, True)
@@ -146,7 +145,6 @@ def test_a_database_that_holds_keys_is_not_touched(redis_client: redis.Redis, ur
     assert redis_client.get("mine") == b"1"
 
 
-@pytest.mark.slow
 def test_a_claimed_case_that_cannot_be_run_here_is_no_success(url: str) -> None:
     done = command("run", "--redis", url, "--case", "scenarios/server-restart", *ADAPTER)
     assert (done.returncode, "not the suite's to restart" in done.stdout) == (3, True)
@@ -170,7 +168,6 @@ def test_a_manifest_that_does_not_fit_is_refused(
     assert (done.returncode, expected in done.stderr) == (2, True), done.stderr
 
 
-@pytest.mark.slow
 def test_the_scripts_of_another_manifest_are_used(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
     other = json.loads(json.dumps(manifest()))
@@ -179,7 +176,6 @@ def test_the_scripts_of_another_manifest_are_used(tmp_path: Path) -> None:
     assert process("vectors", "--case", "vectors/settle", "--manifest", path).returncode == 1
 
 
-@pytest.mark.slow
 def test_cases_are_listed_explained_and_exported(tmp_path: Path) -> None:
     listed = json.loads(command("list", "--json", "scenarios/*").stdout)
     explained = command("explain", FIRST).stdout

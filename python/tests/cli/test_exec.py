@@ -249,6 +249,7 @@ def test_the_terminal_stops_no_command_that_reads_from_it(call: Calls, queue: le
     assert (done.code, done.out) == (0, "none\n")
 
 
+@pytest.mark.slow
 class TestStopping:
     SCRIPT = "echo $$ > pid.new; mv pid.new pid; sleep 3600 & wait; echo never"
     FINISHING = "echo $$ > pid.new; mv pid.new pid; while [ ! -e go ]; do sleep 0.02; done; echo finished"
@@ -448,6 +449,7 @@ FLOOD = "i=0; while [ $i -lt 3000 ]; do echo 01234567890123456789012345678901234
 """More than a pipe holds."""
 
 
+@pytest.mark.slow
 class TestOutputThatCannotBeWritten:
     """The command goes on: a reader that is gone does not block it permanently, with its lease extended."""
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     import redis
 
+pytestmark = pytest.mark.slow
+
 MODULE = f"""
 import asyncio
 import os

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     import redis
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3600.0
 
 
@@ -129,7 +131,6 @@ def test_a_signal_does_not_end_a_process_that_cannot_listen_yet(
     assert "signal" not in err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_second_signal_gives_jobs_back_uncounted(
     app: App, url: str, redis_client: redis.Redis, number: int
@@ -168,7 +169,6 @@ def test_a_process_that_dies_is_replaced_and_its_job_leased_again_at_once(
         assert program.end()[0] == 0
 
 
-@pytest.mark.slow
 def test_what_a_job_leaves_running_does_not_keep_its_worker_from_being_replaced(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
@@ -287,7 +287,6 @@ def test_a_job_for_which_there_is_no_place_counts_as_begun(app: App, monkeypatch
     assert [(each.id, each.place) for each in rest] == [(last.id, 0)]
 
 
-@pytest.mark.slow
 def test_a_job_that_kills_its_process_dies_after_its_attempts(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
@@ -303,7 +302,6 @@ def test_a_job_that_kills_its_process_dies_after_its_attempts(
     assert values_of(redis_client, "poisoned") == ["1", "2", "3"]
 
 
-@pytest.mark.slow
 def test_a_process_is_replaced_after_so_many_jobs(app: App, url: str) -> None:
     handles = [app.enqueue("pid") for _ in range(12)]
     with Program(url, max_jobs=4, concurrency=1) as program:
@@ -315,7 +313,6 @@ def test_a_process_is_replaced_after_so_many_jobs(app: App, url: str) -> None:
     assert [pids.count(pid) for pid in set(pids)] == [4, 4, 4]
 
 
-@pytest.mark.slow
 def test_a_burst_goes_on_where_a_process_has_had_its_jobs(app: App, url: str) -> None:
     handles = [app.enqueue("pid") for _ in range(12)]
     with Program(url, max_jobs=4, concurrency=1, burst=True) as program:
@@ -334,7 +331,6 @@ def test_a_process_is_replaced_once_it_has_had_so_much_memory(app: App, url: str
     assert len(pids) >= 2
 
 
-@pytest.mark.slow
 def test_a_worker_that_cannot_begin_says_so_and_ends(url: str, redis_client: redis.Redis) -> None:
     redis_client.set("fail-at-start", 1)
     with Program(url) as program:
@@ -356,7 +352,6 @@ def test_processes_stop_when_their_supervisor_is_gone(app: App, url: str, redis_
     assert handle.result(0) == "whole"
 
 
-@pytest.mark.slow
 def test_forked_jobs_under_a_supervisor(app: App, url: str, redis_client: redis.Redis) -> None:
     handles = [app.enqueue("forked", number) for number in range(6)]
     with Program(url, processes=2, burst=True) as program:
