@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"time"
 )
 
 // maxGatheredBytes is how many bytes one call for several callers has at most, unless one entry alone is longer.
@@ -14,6 +15,8 @@ const maxGatheredBytes = 4 << 20
 type gatherer[E, A any] struct {
 	// atOnce is how many calls it makes at a time.
 	atOnce int
+	// limit is how long an entry waits at most; 0 is without limit. Behind a server that does not answer, it is not sent.
+	limit time.Duration
 	// size is how many bytes an entry has.
 	size func(E) int
 	// call makes one call, and returns an answer for each entry.
@@ -29,6 +32,7 @@ type gathered[E, A any] struct {
 	entry  E
 	answer A
 	err    error
+	since  time.Time
 	done   chan struct{}
 }
 
@@ -49,7 +53,7 @@ func (g *gatherer[E, A]) do(ctx context.Context, entry E) (A, error) {
 			return one.answer, one.err
 		})
 	}
-	one.done = make(chan struct{})
+	one.since, one.done = time.Now(), make(chan struct{})
 	g.waiting = append(g.waiting, one)
 	g.mu.Unlock()
 	select {
@@ -92,6 +96,11 @@ func (g *gatherer[E, A]) proceed() {
 
 // next takes what one call takes.
 func (g *gatherer[E, A]) next() []*gathered[E, A] {
+	for len(g.waiting) > 0 && g.limit > 0 && time.Since(g.waiting[0].since) > g.limit {
+		g.waiting[0].err = unavailable(nil, "the server did not answer earlier calls in time, and this one was not sent")
+		close(g.waiting[0].done)
+		g.waiting = g.waiting[1:]
+	}
 	count, total := 0, 0
 	for count < min(len(g.waiting), maxEntries) {
 		total += g.size(g.waiting[count].entry)

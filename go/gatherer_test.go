@@ -231,6 +231,23 @@ func TestAServerThatDiesUnderSharedCalls(t *testing.T) {
 	}
 }
 
+func TestAnAddThatWaitsLongerThanAReplyMayTakeIsNotSent(t *testing.T) {
+	server := spawn(t)
+	queue := queueOf(t, server.client(t))
+	add(t, queue, "known to the server")
+	c := crowdOf(t, server, queue)
+	last := len(c.ended)
+	c.add(t, t.Context(), "late", nil)
+	queue.SetAddLimit(time.Nanosecond)
+	c.resume()
+	if _, err := c.end(t, last); !errors.Is(err, leaseq.ErrConnection) || !leaseq.IsDefinite(err) {
+		t.Fatal(err)
+	}
+	if state := stateOf(t, queue, "late"); state != leaseq.StateAbsent {
+		t.Fatal(state)
+	}
+}
+
 func TestSharedCallsThatAreNotDurable(t *testing.T) {
 	server := spawn(t)
 	plain := queueOf(t, server.client(t))

@@ -22,7 +22,7 @@ type Queue struct {
 // newQueue returns a queue whose calls that add or complete wait for this.
 func newQueue(client *Client, keys queueKeys, d *Durability) *Queue {
 	q := &Queue{client: client, pool: client.pool, keys: keys, durability: d}
-	q.adds = &gatherer[[]string, addAnswer]{atOnce: addsAtOnce, size: bytesOf, call: q.addEntries}
+	q.adds = &gatherer[[]string, addAnswer]{atOnce: addsAtOnce, limit: q.pool.limit, size: bytesOf, call: q.addEntries}
 	q.completions = &gatherer[Completion, bool]{atOnce: 1, size: resultBytesOf, call: q.completeEntries}
 	return q
 }

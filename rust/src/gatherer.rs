@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -23,6 +24,10 @@ pub(crate) trait Entry: Clone + Send + 'static {
     type Answer: Send + 'static;
     /// How many calls are under way at a time.
     const AT_ONCE: usize;
+    /// How long it waits at most, without limit if there is none. Behind a server that does not answer, it is not sent.
+    fn limit(_queue: &Queue) -> Option<Duration> {
+        None
+    }
     /// How many bytes it has.
     fn size(&self) -> usize;
     /// Makes one call, and returns an answer for each entry.
@@ -42,6 +47,8 @@ struct State<E: Entry> {
 struct Waiting<E: Entry> {
     entry: E,
     answer: oneshot::Sender<Result<E::Answer>>,
+    /// When it is too late to send it.
+    until: Option<Instant>,
 }
 
 impl<E: Entry> Default for Gatherer<E> {
@@ -61,7 +68,7 @@ enum Turn<E: Entry> {
 impl<E: Entry> Gatherer<E> {
     /// Makes a call with the entry and returns its answer. If the future is dropped before the entry is sent, it is not sent.
     pub(crate) async fn run(self: &Arc<Self>, queue: &Queue, entry: E) -> Result<E::Answer> {
-        match self.turn(entry)? {
+        match self.turn(queue, entry)? {
             Turn::Now(entry) => {
                 let _place = Place { gatherer: self.clone(), queue: queue.clone() };
                 first(E::call(queue, vec![entry]).await?)
@@ -70,7 +77,7 @@ impl<E: Entry> Gatherer<E> {
         }
     }
 
-    fn turn(&self, entry: E) -> Result<Turn<E>> {
+    fn turn(&self, queue: &Queue, entry: E) -> Result<Turn<E>> {
         let mut state = self.state();
         if state.calls < E::AT_ONCE {
             state.calls += 1;
@@ -80,7 +87,8 @@ impl<E: Entry> Gatherer<E> {
         // the next call is made where these are
         state.home.as_ref().map_or(Ok(()), Home::check)?;
         let (answer, answered) = oneshot::channel();
-        state.waiting.push(Waiting { entry, answer });
+        let until = E::limit(queue).map(|limit| Instant::now() + limit);
+        state.waiting.push(Waiting { entry, answer, until });
         Ok(Turn::Next(answered))
     }
 
@@ -100,8 +108,7 @@ impl<E: Entry> Drop for Place<E> {
     fn drop(&mut self) {
         let group = {
             let mut state = self.gatherer.state();
-            state.waiting.retain(|each| !each.answer.is_closed());
-            let group = state.next();
+            let group = state.next(Instant::now());
             if group.is_empty() {
                 state.calls -= 1;
                 return;
@@ -120,8 +127,13 @@ impl<E: Entry> Drop for Place<E> {
 }
 
 impl<E: Entry> State<E> {
-    /// Takes what one call takes.
-    fn next(&mut self) -> Vec<Waiting<E>> {
+    /// Takes what one call takes. A caller that is gone has taken its entry back.
+    fn next(&mut self, now: Instant) -> Vec<Waiting<E>> {
+        self.waiting.retain(|each| !each.answer.is_closed());
+        for late in self.waiting.extract_if(.., |each| each.until.is_some_and(|until| until < now)) {
+            let error = Error::unavailable("the server did not answer earlier calls in time, and this one was not sent");
+            drop(late.answer.send(Err(error)));
+        }
         let mut total = 0;
         let fits = self.waiting.iter().take(MAX_ENTRIES).take_while(|each| {
             total += each.entry.size();
@@ -149,5 +161,46 @@ async fn send<E: Entry>(queue: &Queue, group: Vec<Waiting<E>>) {
                 groups.push(group);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone)]
+    struct Word;
+
+    impl Entry for Word {
+        type Answer = ();
+        const AT_ONCE: usize = 1;
+
+        fn size(&self) -> usize {
+            1
+        }
+
+        async fn call(_: &Queue, entries: Vec<Word>) -> Result<Vec<()>> {
+            Ok(vec![(); entries.len()])
+        }
+    }
+
+    fn waiting(until: Option<Instant>) -> (Waiting<Word>, oneshot::Receiver<Result<()>>) {
+        let (answer, answered) = oneshot::channel();
+        (Waiting { entry: Word, answer, until }, answered)
+    }
+
+    #[test]
+    fn what_waits_longer_than_a_reply_may_take_is_not_sent() {
+        let now = Instant::now();
+        let (late, mut refused) = waiting(Some(now));
+        let (timely, _timely) = waiting(Some(now + Duration::from_secs(60)));
+        let (unlimited, _unlimited) = waiting(None);
+        let (gone, answered) = waiting(None);
+        drop(answered);
+        let mut state = State { calls: 1, waiting: vec![late, timely, unlimited, gone], home: None };
+        assert_eq!(state.next(now + Duration::from_secs(1)).len(), 2);
+        assert!(state.waiting.is_empty());
+        let error = refused.try_recv().expect("it is answered").expect_err("it is refused");
+        assert!(is_server_away(&error) && error.is_definite(), "{error}");
     }
 }

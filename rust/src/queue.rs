@@ -51,6 +51,10 @@ impl Entry for Adding {
     /// That many callers never wait for each other.
     const AT_ONCE: usize = 4;
 
+    fn limit(queue: &Queue) -> Option<Duration> {
+        Some(queue.pool.limit)
+    }
+
     fn size(&self) -> usize {
         self.0.iter().map(Vec::len).sum()
     }

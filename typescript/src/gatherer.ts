@@ -1,5 +1,6 @@
 // Calls of one kind on one queue, for all their callers. queue.ts adds by it, completer.ts completes.
 import { setImmediate } from "node:timers";
+import { UnavailableError } from "./errors.js";
 import { MAX_ENTRIES } from "./scripts.generated.js";
 import { isServerAway } from "./server-health.js";
 
@@ -10,6 +11,8 @@ const MAX_LENGTH = 4 * 1024 * 1024;
 export interface Gathering<Entry, Answer> {
   /** How many calls are under way at a time. */
   readonly atOnce: number;
+  /** How many milliseconds an entry waits at most: behind a server that does not answer, it is not sent. */
+  readonly limit?: number;
   /** Starts a call: at once, or when others have come. */
   readonly defer: (start: () => void) => void;
   /** The bytes of an entry. */
@@ -21,6 +24,7 @@ export interface Gathering<Entry, Answer> {
 /** An entry, and its caller. */
 interface Waiting<Entry, Answer> {
   readonly entry: Entry;
+  readonly until: number;
   resolve(answer: Answer): void;
   reject(error: unknown): void;
 }
@@ -41,8 +45,9 @@ export class Gatherer<Entry, Answer> {
 
   /** Makes a call with the entry and returns its answer. */
   run(entry: Entry): Promise<Answer> {
+    const until = performance.now() + (this.#gathering.limit ?? Number.POSITIVE_INFINITY);
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ entry, resolve, reject });
+      this.#waiting.push({ entry, until, resolve, reject });
       if (this.#isDeferred) return;
       this.#isDeferred = true;
       this.#gathering.defer(() => {
@@ -54,8 +59,9 @@ export class Gatherer<Entry, Answer> {
 
   #proceed(): void {
     while (this.#waiting.length > 0 && this.#calls < this.#gathering.atOnce) {
-      this.#calls++;
       const group = this.#next();
+      if (group.length === 0) return;
+      this.#calls++;
       const end = () => {
         this.#calls--;
         this.#proceed();
@@ -67,6 +73,13 @@ export class Gatherer<Entry, Answer> {
 
   /** Takes what one call takes. */
   #next(): Waiting<Entry, Answer>[] {
+    const now = performance.now();
+    const late = this.#waiting.findIndex(({ until }) => until >= now);
+    for (const { reject } of this.#waiting.splice(0, late < 0 ? this.#waiting.length : late)) {
+      reject(
+        new UnavailableError("the server did not answer earlier calls in time, and this one was not sent"),
+      );
+    }
     let count = 0;
     let total = 0;
     for (const { entry } of this.#waiting.slice(0, MAX_ENTRIES)) {

@@ -37,7 +37,8 @@ export class ConnectionPool implements ConnectionProvider {
   /** For extensions by heartbeats. Their timeout is short, and a timeout closes the connection. */
   readonly heartbeatConnection: ClusterConnection;
   readonly heartbeater = new Heartbeater();
-  readonly #replyTimeoutMs: number;
+  /** How long a reply may take. */
+  readonly replyTimeoutMs: number;
   readonly #create: () => ClusterConnection;
   readonly #closing = new AbortController();
   /** Connections to block on that no waiter uses. */
@@ -57,7 +58,7 @@ export class ConnectionPool implements ConnectionProvider {
     readonly logger: Logger,
   ) {
     const slots = new SlotTable(servers);
-    this.#replyTimeoutMs = replyTimeoutMs;
+    this.replyTimeoutMs = replyTimeoutMs;
     this.#create = () => new ClusterConnection(slots, replyTimeoutMs);
     this.shared = this.#create();
     this.heartbeatConnection = this.#create();
@@ -138,7 +139,7 @@ export class ConnectionPool implements ConnectionProvider {
     if (last !== undefined && now() - last < REGISTRATION_REFRESH_MS) return;
     this.#registeredAt.set(keys.registryEntry, now());
     // The reply timeout is that of every call, because replies of calls on the same connection come behind this one.
-    const registered = this.shared.sendToSlot("SADD", [REGISTRY, keys.registryEntry], this.#replyTimeoutMs);
+    const registered = this.shared.sendToSlot("SADD", [REGISTRY, keys.registryEntry], this.replyTimeoutMs);
     this.inBackground(
       Promise.race([registered, sleep(CLOSE_REGISTRATION_TIMEOUT_MS, undefined, { ref: false })]),
     );
@@ -146,9 +147,7 @@ export class ConnectionPool implements ConnectionProvider {
 
   /** Takes a queue out of the registry (LQ-DELETE-3). The next call that adds or leases enters it again. Never throws. */
   async unregister(keys: QueueKeys): Promise<void> {
-    await this.shared
-      .sendToSlot("SREM", [REGISTRY, keys.registryEntry], this.#replyTimeoutMs)
-      .catch(() => {});
+    await this.shared.sendToSlot("SREM", [REGISTRY, keys.registryEntry], this.replyTimeoutMs).catch(() => {});
     this.#registeredAt.delete(keys.registryEntry);
   }
 

@@ -67,12 +67,7 @@ export type LeasedItem = LeasedItemOf<Queue>;
 export class Queue {
   readonly #pool: ConnectionPool;
   /** Items that are added one by one, as the arguments of their entries. Four callers never wait for each other. */
-  readonly #adds = new Gatherer<Argument[], number>({
-    atOnce: 4,
-    defer: (start) => start(),
-    length: (entry) => entry.reduce((total, { length }) => total + length, 0),
-    call: (entries) => this.#addEntries(entries),
-  });
+  readonly #adds: Gatherer<Argument[], number>;
 
   constructor(
     /** The client that it belongs to, for comparison: items are handed off between queues of one client. */
@@ -83,6 +78,13 @@ export class Queue {
     readonly tracing?: Tracing | undefined,
   ) {
     this.#pool = pool;
+    this.#adds = new Gatherer({
+      atOnce: 4,
+      limit: pool.replyTimeoutMs,
+      defer: (start) => start(),
+      length: (entry) => entry.reduce((total, { length }) => total + length, 0),
+      call: (entries) => this.#addEntries(entries),
+    });
   }
 
   get name(): string {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { Redis } from "ioredis";
+import { Gatherer } from "../src/gatherer.js";
 import {
   BadIdError,
   Client,
@@ -10,6 +11,7 @@ import {
   type Queue,
   QueueFullError,
   TooLargeError,
+  UnavailableError,
 } from "../src/index.js";
 import { FaultProxy, Server } from "./server.js";
 
@@ -134,5 +136,34 @@ describe("callers that add at once", { concurrency: false }, () => {
 
   test("are refused before they wait if the item is none", async () => {
     await assert.rejects(queue.add({ id: "", data: "" }), BadIdError);
+  });
+
+  test("are refused, and not sent, once they have waited longer than a reply may take", async () => {
+    const calls: number[][] = [];
+    let reply = () => {};
+    const replied = new Promise<void>((resolve) => {
+      reply = resolve;
+    });
+    const gathering = {
+      atOnce: 1,
+      limit: 60_000,
+      defer: (start: () => void) => start(),
+      length: () => 1,
+      call: async (entries: readonly number[]) => {
+        calls.push([...entries]);
+        await replied;
+        return entries;
+      },
+    };
+    const gatherer = new Gatherer<number, number>(gathering);
+    const first = gatherer.run(1);
+    gathering.limit = -1;
+    const late = gatherer.run(2);
+    gathering.limit = 60_000;
+    const timely = gatherer.run(3);
+    reply();
+    await assert.rejects(late, UnavailableError);
+    assert.deepEqual(await Promise.all([first, timely]), [1, 3]);
+    assert.deepEqual(calls, [[1], [3]]);
   });
 });

@@ -178,7 +178,7 @@ class WorkQueue(QueueAdmin):
             durable = self.durable
         if durable is not None:
             return await self._add_durably(command, durable)
-        created = await self.executor.run(command)
+        created = await self.adds.run(command)
         if created < 0:
             raise commands.queue_full(self.name, [None])
         return created > 0

@@ -8,6 +8,7 @@ from typing import Self, TypeVar
 from leaseq import commands, flows
 from leaseq._aio import concurrency
 from leaseq._aio.executor import Executor, Registration
+from leaseq._aio.gatherer import gather_adds
 from leaseq._aio.heartbeater import Heartbeater
 from leaseq._aio.lifecycle import Lifecycle
 from leaseq._aio.pages import remove_listed
@@ -42,6 +43,7 @@ class QueueAdmin(NamedQueue):
         self.executor = Executor(
             opened.client, self.keys.key("state"), [Registration(self.keys)], Lifecycle(name)
         )
+        self.adds = gather_adds(self.executor)
         self.heartbeater = Heartbeater(self.executor, self.keys)
 
     async def close(self) -> None:

@@ -179,7 +179,7 @@ class WorkQueue(QueueAdmin):
             durable = self.durable
         if durable is not None:
             return self._add_durably(command, durable)
-        created = self.executor.run(command)
+        created = self.adds.run(command)
         if created < 0:
             raise commands.queue_full(self.name, [None])
         return created > 0

@@ -9,6 +9,7 @@ from typing import Self, TypeVar
 from leaseq import commands, flows
 from leaseq._sync import concurrency
 from leaseq._sync.executor import Executor, Registration
+from leaseq._sync.gatherer import gather_adds
 from leaseq._sync.heartbeater import Heartbeater
 from leaseq._sync.lifecycle import Lifecycle
 from leaseq._sync.pages import remove_listed
@@ -43,6 +44,7 @@ class QueueAdmin(NamedQueue):
         self.executor = Executor(
             opened.client, self.keys.key("state"), [Registration(self.keys)], Lifecycle(name)
         )
+        self.adds = gather_adds(self.executor)
         self.heartbeater = Heartbeater(self.executor, self.keys)
 
     def close(self) -> None:

@@ -29,6 +29,7 @@ class OneServer(Pool):
         redirects: whether a node may send a call on to another.
         place: equal for two clients of one server, database and user; for a set of servers, only for the same client.
         limit_secs: how long a call may take in all that follows redirections.
+        call_secs: how long connecting and a reply may take together.
         users: who have this open.
     """
 
@@ -41,6 +42,7 @@ class OneServer(Pool):
         self._kind = pool.connection_class
         self._sentinels = Sentinels(pool) if isinstance(pool, SentinelConnectionPool) else None
         super().__init__(endpoint(self._given, self._kind), _slots(pool))
+        self.call_secs = self._endpoint.connect_secs + self._endpoint.reply_secs
         self.place = id(client)
         if type(pool) in {ConnectionPool, BlockingConnectionPool}:
             database = int(self._given.get("db") or 0)
@@ -75,7 +77,7 @@ class Cluster:
         self._topology = Topology(weakref.proxy(client))  # the users of this keep it alive
         self._pools: dict[tuple[str, int], Pool] = {}
         settings = self._topology.settings
-        self.limit_secs = settings.connect_secs + settings.reply_secs
+        self.limit_secs = self.call_secs = settings.connect_secs + settings.reply_secs
         self.place = id(client)
         self.users: weakref.WeakSet[object] = weakref.WeakSet()
 

@@ -4,7 +4,7 @@ Key and argument order come from the manifest; values are only brought into thei
 durations in milliseconds, tokens in microseconds. Whether a value is allowed is for the script to say (LQ-CALL-1).
 """
 
-from leaseq.commands.additions import add, add_each, add_one, all_in, queue_full
+from leaseq.commands.additions import add, add_each, add_one, add_together, all_in, queue_full
 from leaseq.commands.codecs import add_options
 from leaseq.commands.completions import Completion, complete
 from leaseq.commands.encoding import Argument, Command, durably, milliseconds, pack, whole
@@ -50,6 +50,7 @@ __all__ = [
     "add_each",
     "add_one",
     "add_options",
+    "add_together",
     "all_in",
     "check_lease_secs",
     "complete",

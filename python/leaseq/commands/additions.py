@@ -2,12 +2,12 @@
 
 import operator
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from leaseq import _scripts
 from leaseq.commands import codecs
-from leaseq.commands.encoding import Argument, Command, command, counted
+from leaseq.commands.encoding import Argument, Command, answers, command, counted
 from leaseq.errors import BadTypeError, QueueFullError
 from leaseq.item import Item, encoded
 from leaseq.keys import QueueKeys, bulk
@@ -72,6 +72,19 @@ def add_each(keys: QueueKeys, items: Sequence[tuple[Item, Options]]) -> Command[
     return command(_scripts.ADD, keys, codecs.add_arguments(entries), _all_added, registers=True)
 
 
+def add_together(adds: Sequence[Command[int]]) -> Command[list[int]]:
+    """Join calls of `add_one` on one queue; returns what each returns."""
+    arguments = [argument for each in adds for argument in each.arguments[1:]]
+    first = adds[0]
+    return Command(
+        first.script,
+        first.keys,
+        (str(len(adds)), *arguments),
+        partial(_each_created, len(adds)),
+        registers=True,
+    )
+
+
 def entry(item: Item, options: Options) -> tuple[Argument, ...]:
     """An item with its options and what it brings along. Raises BadTypeError, BadArgumentError."""
     own: Options = ()
@@ -108,6 +121,13 @@ def queue_full(queue: str, answers: Sequence[bool | None]) -> QueueFullError:
 def _no_item(item: object) -> BadTypeError:
     message = f"add takes Item, not {type(item).__name__}: wrap the data, as in Item(b'data')"
     return BadTypeError(message)
+
+
+def _each_created(count: int, reply: Any) -> list[int]:
+    created = [operator.index(each) for each in answers(reply)]
+    if len(created) != count:
+        raise ValueError(f"{len(created)} answers for {count} items")
+    return created
 
 
 def _all_added(reply: Any) -> list[bool | None]:

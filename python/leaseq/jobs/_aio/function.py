@@ -110,7 +110,7 @@ class Enqueuer(Generic[P, T]):
             of_item = options.counted_from(await client.store.now(options.queue), client.settings.ahead)
         command, durable = commands.add_one(queue.keys, item, of_item), client.settings.durable
         if durable is None:
-            created, shortfall = await queue.executor.run(command), None
+            created, shortfall = await queue.adds.run(command), None
         else:
             confirmed = await queue.executor.run(commands.durably(command, durable))
             created, shortfall = confirmed
