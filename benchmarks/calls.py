@@ -6,7 +6,7 @@
     python benchmarks/calls.py --beside PYTHON another version of leaseq beside this one: that which PYTHON imports
 
 In each round threads and asyncio take turns, each on a separate queue: 300 times add_item, then lease, complete and
-complete_and_lease as often. `client` is the CPU time of this process, without its waits; `server` is
+complete_and_lease as often; in asyncio also 3,000 times add_item by 100 tasks at once. `client` is the CPU time of this process, without its waits; `server` is
 `usec` of EVALSHA by INFO commandstats, so the script without the network. PING by redis-py is there to compare. The
 table has the least of the rounds and their median: what else runs on the machine makes a round slower, never faster.
 
@@ -20,6 +20,7 @@ import argparse
 import asyncio
 import contextlib
 import gc
+import itertools
 import json
 import subprocess
 import sys
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
 LEASE_SECS: Final = 3600.0
 DATA: Final = b"x" * 100
 MODES: Final = ("threads", "asyncio")
-CALLS: Final = ("PING", "add_item", "lease", "complete", "complete_and_lease")
+CROWD: Final = "add_item, 100 tasks"
+CALLS: Final = ("PING", "add_item", "lease", "complete", "complete_and_lease", CROWD)
+AT_ONCE, ROUNDS_OF_CROWD = 100, 10
 Costs = dict[str, dict[str, float]]
 """Of each call, us of the client and of the server."""
 
@@ -78,16 +81,17 @@ class Meter:
         self.costs: Costs = {}
 
     @contextlib.contextmanager
-    def calls(self, name: str) -> Iterator[None]:
-        """Measure a block that makes this call `count` times."""
+    def calls(self, name: str, times: int = 1) -> Iterator[None]:
+        """Measure a block that makes this call `count` times `times`."""
+        count = times * self.count
         gc.collect()
         inside, began = self._server.script_usec(), time.process_time()
         yield
         spent = (time.process_time() - began) * 1e6
         inside = self._server.script_usec() - inside
         self.costs[name] = {
-            "client_us": round(spent / self.count, 2),
-            "server_us": round(inside / self.count, 2),
+            "client_us": round(spent / count, 2),
+            "server_us": round(inside / count, 2),
         }
 
     def items(self, first: int = 0) -> list[leaseq.Item]:
@@ -151,7 +155,16 @@ async def tasks(server: Server, count: int) -> Costs:
                 if first is None:
                     raise AssertionError
                 _, first = await queue.complete_and_lease(first, LEASE_SECS)
+        crowd = [meter.items((2 + number) * count) for number in range(ROUNDS_OF_CROWD)]
+        waiting = itertools.chain.from_iterable(crowd)
+        with meter.calls(CROWD, ROUNDS_OF_CROWD):
+            await asyncio.gather(*(_add_all(queue, waiting) for _ in range(AT_ONCE)))
     return meter.costs
+
+
+async def _add_all(queue: leaseq.aio.WorkQueue, items: Iterator[leaseq.Item]) -> None:
+    for item in items:
+        await queue.add_item(item)
 
 
 def one_round(server: BenchServer | Reached, count: int) -> dict[str, Costs]:
@@ -175,7 +188,7 @@ def summary(found: list[dict[str, Costs]]) -> dict[str, Any]:
                 for side in ("client", "server")
                 for of in [[each[mode][call][f"{side}_us"] for each in found]]
             }
-            for call in CALLS
+            for call in found[0][mode]
         }
         for mode in MODES
     }
@@ -189,9 +202,11 @@ def table(found: dict[str, Any]) -> list[str]:
         "|---|---:|---:|---:|",
     ]
     for call in CALLS:
-        own = [found["calls"][mode][call] for mode in MODES]
-        cells = [f"{of['client_us']['least']:.1f} ({of['client_us']['median']:.1f})" for of in own]
-        inside = min(of["server_us"]["least"] for of in own)
+        own = [found["calls"][mode].get(call) for mode in MODES]
+        cells = [
+            f"{of['client_us']['least']:.1f} ({of['client_us']['median']:.1f})" if of else "-" for of in own
+        ]
+        inside = min(of["server_us"]["least"] for of in own if of)
         lines.append(f"| `{call}` | {' | '.join(cells)} | {f'{inside:.1f}' if inside else '-'} |")
     return lines
 
@@ -237,10 +252,12 @@ def table_beside(found: dict[str, Any]) -> list[str]:
     for call in CALLS:
         cells = []
         for mode in MODES:
-            here, beside = (
-                found[name]["calls"][mode][call]["client_us"]["median"] for name in ("here", "beside")
-            )
-            cells += [f"{here:.1f}", f"{beside:.1f}", f"{here / beside:.2f}"]
+            own = [found[name]["calls"][mode].get(call) for name in ("here", "beside")]
+            if all(own):
+                here, beside = (each["client_us"]["median"] for each in own)
+                cells += [f"{here:.1f}", f"{beside:.1f}", f"{here / beside:.2f}"]
+            else:
+                cells += ["-"] * 3
         lines.append(f"| `{call}` | {' | '.join(cells)} |")
     return lines
 

@@ -3,8 +3,8 @@
     python tools/unasync.py            write the generated files
     python tools/unasync.py --check    exit 1 when a generated file is stale, naming it
 
-The files of the worker are in `leaseq/worker/_aio` and `_sync`. `concurrency.py`, `connection.py`, `handshake.py`,
-`race.py`, and the worker's `handler_pool.py` and `background.py` are written by hand on both sides. A rule below that no file needs is an error.
+The files of the worker are in `leaseq/worker/_aio` and `_sync`. `concurrency.py`, `connection.py`, `gatherer.py`,
+`handshake.py`, `race.py`, and the worker's `handler_pool.py` and `background.py` are written by hand on both sides. A rule below that no file needs is an error.
 """
 
 import re

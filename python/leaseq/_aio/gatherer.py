@@ -16,7 +16,7 @@ from leaseq._aio import concurrency
 from leaseq._aio.executor import Executor
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.commands import Command
-from leaseq.errors import LeaseqError, ReplyLostError, UnavailableError
+from leaseq.errors import BadArgumentError, BadIdError, ReplyLostError, TooLargeError, UnavailableError
 
 AT_ONCE = 4
 """Calls that are under way at a time, in each event loop."""
@@ -24,6 +24,9 @@ AT_ONCE = 4
 MAX_BYTES = 4 * 1024 * 1024
 """The most data in one call, unless one item alone has more."""
 
+
+OF_AN_ITEM = (BadArgumentError, BadIdError, TooLargeError)
+"""Refusals that one of several items may have caused: the server did nothing then (LQ-CALL-5)."""
 
 DATA = ("1", "id", "data").index("data")
 """The place of an item's data in the arguments of its add."""
@@ -143,11 +146,11 @@ class Gatherer:
             self._proceed(line)
 
     async def _run_together(self, group: list[Entry]) -> None:
-        """Make one call. If it is refused, each half goes alone, until the error reaches its item. If the server is away, all get the error."""
+        """Make one call. If it is refused for an item, each half goes alone, until the error reaches that. Other errors reach all."""
         try:
             answers = await self._until_sent.run(commands.add_together([entry.command for entry in group]))
         except Exception as error:  # noqa: BLE001 (raised by the callers)
-            if len(group) > 1 and _is_refusal(error):
+            if len(group) > 1 and isinstance(error, OF_AN_ITEM):
                 half = len(group) // 2
                 await self._run_together(group[:half])
                 await self._run_together(group[half:])
@@ -157,11 +160,6 @@ class Gatherer:
         else:
             for entry, answer in zip(group, answers, strict=True):
                 entry.give(answer)
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Return whether the server did nothing because of one of the items."""
-    return isinstance(error, LeaseqError) and error.definite and not isinstance(error, UnavailableError)
 
 
 def gather_adds(executor: Executor) -> Gatherer:

@@ -10,7 +10,7 @@ from support.redis_probe import calls, load, until
 
 import leaseq.aio
 import leaseq.jobs.aio
-from leaseq import Item, QueueFullError, ReplyLostError, TooLargeError, UnavailableError
+from leaseq import Item, QueueFullError, ReplyLostError, TooLargeError, UnavailableError, WrongKeyTypeError
 from leaseq._aio import gatherer
 
 if TYPE_CHECKING:
@@ -135,6 +135,16 @@ async def test_a_refused_item_of_a_shared_call(crowd: Crowd, redis_client: redis
     assert isinstance(ends.pop(29), TooLargeError)
     assert ends == [True] * 63
     assert crowd.sent() - before == 1 + 2 * 6, "64 are halved six times"
+
+
+async def test_an_error_that_no_item_caused_reaches_all(crowd: Crowd, redis_client: redis.Redis) -> None:
+    tasks = await crowd.add(*numbered(3))
+    redis_client.delete("leaseq:{q}:q:ready")
+    redis_client.set("leaseq:{q}:q:ready", "no sorted set")
+    crowd.resume()
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(end, WrongKeyTypeError) for end in ends), ends
+    assert crowd.sent() == AT_ONCE + 1
 
 
 async def test_a_shared_call_and_a_full_queue(crowd: Crowd, redis_client: redis.Redis) -> None:
