@@ -127,7 +127,7 @@ class Gatherer:
         return line
 
     def _proceed(self, line: Line) -> None:
-        """Make the next call in the place of one that has ended."""
+        """Make the next call: another has ended."""
         with contextlib.suppress(RuntimeError):  # the loop is closed, with all that wait
             if self._lines.get(asyncio.get_running_loop()) is line and (group := line.take()):
                 self._executor.background.begin(partial(self._send, line, group), finish=True)
