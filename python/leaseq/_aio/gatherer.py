@@ -90,8 +90,6 @@ class Gatherer:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self._until_sent = Executor(executor.client, executor.key, executor.queues)
-        """Runs what waited when the queue was closed: closing waits for it."""
         self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Line] = weakref.WeakKeyDictionary()
 
     async def run(self, command: Command[int]) -> int:
@@ -110,13 +108,14 @@ class Gatherer:
     async def _wait(self, line: Line, entry: Entry) -> int:
         """Wait for a call that this add goes along in; closing the queue waits for it too."""
         life, caller = self._executor.life, concurrency.caller()
-        life.calls.append(caller)
+        calls = life.calls
+        calls.append(caller)
         try:
             life.raise_if_closed("is closed")
             line.waiting.append(entry)
             return await entry.answer
         finally:
-            life.calls.remove(caller)
+            calls.remove(caller)
 
     def _new_line(self, loop: asyncio.AbstractEventLoop) -> Line:
         """The first add in an event loop. What waits in loops that were closed is gone with them (LQ-CLIENT-18)."""
@@ -147,8 +146,10 @@ class Gatherer:
 
     async def _run_together(self, group: list[Entry]) -> None:
         """Make one call. If it is refused for an item, each half goes alone, until the error reaches that. Other errors reach all."""
+        executor = self._executor
+        open_still = Executor(executor.client, executor.key, executor.queues)  # closing waits for the callers
         try:
-            answers = await self._until_sent.run(commands.add_together([entry.command for entry in group]))
+            answers = await open_still.run(commands.add_together([entry.command for entry in group]))
         except Exception as error:  # noqa: BLE001 (raised by the callers)
             if len(group) > 1 and isinstance(error, OF_AN_ITEM):
                 half = len(group) // 2
