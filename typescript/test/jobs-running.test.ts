@@ -264,13 +264,16 @@ describe("cancelling a job", { concurrency: false }, () => {
   });
 
   test("aborts the signal of a job that runs", async () => {
+    let started = false;
     let reason: unknown;
     const wait = jobs.app.define("wait", async (_: undefined, { signal }) => {
+      started = true;
       reason = await aborted(signal);
     });
     jobs.work(jobs.app, { duration: 300 });
     const handle = await wait.enqueue();
-    await until(async () => (await handle.status()) === "running");
+    await until(() => started);
+    assert.equal(await handle.status(), "running");
     assert.equal(await handle.cancel(), true);
     await assert.rejects(handle.result(), JobCancelled);
     await until(() => reason instanceof Cancellation && reason.why === "lost");
@@ -352,14 +355,16 @@ describe("a running job", { concurrency: false }, () => {
 
   test("is given back, uncounted, when the grace time is over", async () => {
     let why: unknown;
+    let started = false;
     const wait = jobs.app.define("wait", async (_: undefined, { signal, stopping, attempt }) => {
       if (attempt > 1 || why) return "again";
+      started = true;
       await aborted(stopping);
       why = ((await aborted(signal)) as Cancellation).why;
     });
     const worker = jobs.work();
     const handle = await wait.enqueue();
-    await until(async () => (await handle.status()) === "running");
+    await until(() => started);
     await worker.close({ timeout: 20 });
     await until(() => why === "stop");
     const { state, attempt } = await jobs.app.queue().inspect(handle.id);

@@ -71,14 +71,16 @@ describe("of jobs", { concurrency: false }, () => {
 
   test("a job that runs again after a cancel is not the cancelled one", async () => {
     const ends: string[] = [];
+    let started = 0;
     const wait = jobs.app.define("wait", async (how: string, { signal }) => {
       if (how === "ends") return "ended";
+      started += 1;
       ends.push(await aborted(signal));
     });
     jobs.work(jobs.app, { duration: 300 });
     for (const count of [1, 2]) {
       const handle = await wait.enqueue("waits", { id: "same" });
-      await until(async () => (await handle.status()) === "running");
+      await until(() => started === count);
       assert.equal(await handle.cancel(), true);
       await until(() => ends.length === count);
     }
