@@ -105,8 +105,10 @@ def printed(program: str, *args: str | Path) -> dict[str, Any]:
 def test_what_a_call_costs_is_reported_for_sync_and_async(program: str) -> None:
     found = printed("calls.py", "--server", program)
     assert found["calls"].keys() == {"threads", "asyncio"}
+    of_both = {"PING", "add_item", "lease", "complete", "complete_and_lease"}
+    assert found["calls"]["threads"].keys() == of_both
+    assert found["calls"]["asyncio"].keys() == {*of_both, "add_item, 100 tasks"}
     for calls in found["calls"].values():
-        assert calls.keys() == {"PING", "add_item", "lease", "complete", "complete_and_lease"}
         for name, of in calls.items():
             assert of["client_us"]["median"] >= of["client_us"]["least"] > 0
             assert (of["server_us"]["least"] > 0) == (name != "PING")
