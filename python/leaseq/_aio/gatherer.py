@@ -83,7 +83,7 @@ class Line:
 
 
 class Gatherer:
-    """Runs adds of one item. What comes while `AT_ONCE` calls are under way waits, and goes along in the next call.
+    """Runs adds of one item. While `AT_ONCE` calls are under way, further adds wait, and go along in the next call.
 
     A single caller does not wait. An error reaches the caller whose item caused it (LQ-CALL-5); nothing is sent twice (LQ-CLIENT-1).
     """
@@ -118,7 +118,7 @@ class Gatherer:
             calls.remove(caller)
 
     def _new_line(self, loop: asyncio.AbstractEventLoop) -> Line:
-        """The first add in an event loop. What waits in loops that were closed is gone with them (LQ-CLIENT-18)."""
+        """Start the line of an event loop, and drop those of loops that were closed (LQ-CLIENT-18)."""
         for each in list(self._lines):
             if each.is_closed():
                 self._lines.pop(each, None)
